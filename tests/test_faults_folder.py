@@ -29,7 +29,7 @@ def marked_tests(module: Path) -> dict[str, set[str]]:
     return {
         f"{module.relative_to(TESTS)}::{node.name}": marks([*node.decorator_list, *of_module])
         for node in body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     }
 
 

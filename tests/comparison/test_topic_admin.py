@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,32 +27,29 @@ if TYPE_CHECKING:
         (lambda admin: admin.settings("orders"), "answered DescribeConfigs with nonsense: 0 rows about one topic"),
     ],
 )
-def test_answer_without_the_topic_is_an_error_that_names_the_broker_and_the_request(
+async def test_answer_without_the_topic_is_an_error_that_names_the_broker_and_the_request(
     ask: Callable[[TopicAdmin], Awaitable[Any]], complaint: str
 ) -> None:
-    async def test() -> None:
-        server = BrokerServer(
-            {
-                Api.Metadata: lambda *_: {
-                    "brokers": [{"node_id": 1, "host": server.host, "port": server.port}],
-                    "controller_id": 1,
-                    "topics": [],
-                },
-                Api.CreateTopics: lambda *_: {"topics": []},
-                Api.DeleteTopics: lambda *_: {"responses": []},
-                Api.DescribeConfigs: lambda *_: {"results": []},
-            }
-        )
-        await server.start()
-        client = ClusterClient([(server.host, server.port)], "test")
-        try:
-            with pytest.raises(ProtocolError, match=f"{server.host}:{server.port} {complaint}"):
-                await ask(TopicAdmin(client))
-        finally:
-            await client.close()
-            await server.stop()
-
-    asyncio.run(test())
+    server = BrokerServer(
+        {
+            Api.Metadata: lambda *_: {
+                "brokers": [{"node_id": 1, "host": server.host, "port": server.port}],
+                "controller_id": 1,
+                "topics": [],
+            },
+            Api.CreateTopics: lambda *_: {"topics": []},
+            Api.DeleteTopics: lambda *_: {"responses": []},
+            Api.DescribeConfigs: lambda *_: {"results": []},
+        }
+    )
+    await server.start()
+    client = ClusterClient([(server.host, server.port)], "test")
+    try:
+        with pytest.raises(ProtocolError, match=f"{server.host}:{server.port} {complaint}"):
+            await ask(TopicAdmin(client))
+    finally:
+        await client.close()
+        await server.stop()
 
 
 @pytest.mark.parametrize(

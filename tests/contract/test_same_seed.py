@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,29 +72,25 @@ async def life(chroot: str, folder: Path, seed: int) -> Life:
     return Life(topic_id, sorted(path.name for path in (folder / FOLDER).glob(f"*{SUFFIX}")), shares)
 
 
-def test_broker_and_members_of_one_seed_draw_the_same_and_those_of_another_do_not(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        first, again, other = [
-            await life(f"{chroot}/{number}", tmp_path / str(number), seed) for number, seed in enumerate((1, 1, 2))
-        ]
-        assert again == first
-        assert list(again.shares) == list(first.shares)
-        assert other.topic_id != first.topic_id
-        assert not set(other.files) & set(first.files)
-        assert not other.shares.keys() & first.shares.keys()
+async def test_broker_and_members_of_one_seed_draw_the_same_and_those_of_another_do_not(
+    chroot: str, tmp_path: Path
+) -> None:
+    first, again, other = [
+        await life(f"{chroot}/{number}", tmp_path / str(number), seed) for number, seed in enumerate((1, 1, 2))
+    ]
+    assert again == first
+    assert list(again.shares) == list(first.shares)
+    assert other.topic_id != first.topic_id
+    assert not set(other.files) & set(first.files)
+    assert not other.shares.keys() & first.shares.keys()
 
-    asyncio.run(test())
 
-
-def test_member_of_zookeeper_is_named_by_its_clock_and_its_source() -> None:
+async def test_member_of_zookeeper_is_named_by_its_clock_and_its_source() -> None:
     config, _ = ZkConsumerConfig.from_settings({"zookeeper.connect": "127.0.0.1:1", "group.id": "g"})
 
     async def name(seed: int) -> str:
         runtime = Runtime(clock=ManualClock(wall_ms=12_345), random=Random(seed))
         return ZooKeeperConsumer(config, tracer=ListTracer(), process="m", runtime=runtime)._consumer_id
 
-    async def test() -> None:
-        assert await name(1) == await name(1) != await name(2)
-        assert "-12345-" in await name(1)
-
-    asyncio.run(test())
+    assert await name(1) == await name(1) != await name(2)
+    assert "-12345-" in await name(1)

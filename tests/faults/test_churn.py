@@ -143,7 +143,7 @@ def test_growth_is_found_and_noise_is_not() -> None:
 
 
 @pytest.mark.parametrize("design", [EAGER, ZOOKEEPER])
-def test_nothing_grows_while_members_and_brokers_come_and_go(
+async def test_nothing_grows_while_members_and_brokers_come_and_go(
     design: str,
     given_seed: int | None,
     spark: SparkSession,
@@ -164,19 +164,15 @@ def test_nothing_grows_while_members_and_brokers_come_and_go(
     settings = {name: value for name, value in SETTINGS.items() if design == ZOOKEEPER or not name.startswith("zook")}
     request = request_of(tmp_path, scenario, design, {"seed": seed, "settings": settings})
     samples: list[Sample] = []
-
-    async def story() -> None:
-        sampling = asyncio.create_task(sample(request, samples))
-        try:
-            outcome = await performed(request)
-        finally:
-            sampling.cancel()
-            with contextlib.suppress(asyncio.CancelledError, psutil.NoSuchProcess):
-                await sampling
-        assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
-        record_property("rounds", f"{rounds} in {outcome.seconds:.0f} s")
-
-    asyncio.run(story())
+    sampling = asyncio.create_task(sample(request, samples))
+    try:
+        outcome = await performed(request)
+    finally:
+        sampling.cancel()
+        with contextlib.suppress(asyncio.CancelledError, psutil.NoSuchProcess):
+            await sampling
+    assert (outcome.outcome, outcome.error) == ("complete", ""), f"seed {seed}: {outcome.error}"
+    record_property("rounds", f"{rounds} in {outcome.seconds:.0f} s")
     found = medians(samples)
     for name, (second_quarter, last_quarter) in found.items():
         record_property(name, f"{second_quarter:.0f} -> {last_quarter:.0f}")

@@ -39,36 +39,7 @@ def after_the_release(link):
     ("settings", "conflicts"),
     [pytest.param({}, 1, id="default"), pytest.param({"fix_sync_before_reads": "true"}, 0, id="sync before reads")],
 )
-def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
-    async def story():
-        async with linked_ensemble(tmp_path, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S) as (servers, links):
-            lagging = await asyncio.to_thread(lambda: servers.followers()[0])
-            leader = await asyncio.to_thread(servers.leader)
-            given = {"zookeeper_session_timeout_ms": "30000"} | settings
-            with ZooKeeperProxy(lagging.address) as link:
-                async with (
-                    running_broker(leader.address, tmp_path / "broker", {"t": 6}),
-                    opened(leader.address) as session,
-                    joined(link.connect_string, "c1", {"t": 1}, **given) as c1,
-                ):
-                    paused = link.pause_at(after_the_release(link))
-                    async with joining(leader.address, "c2", {"t": 1}) as (_, second):
-                        await paused.reached()
-                        await asyncio.wait_for(second, 60)
-                        links.cut(lagging.number)
-                        async with joining(leader.address, "c3", {"t": 1}) as (_, third):
-                            await asyncio.wait_for(third, 60)
-                            await settled(session, shared("t", ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5])))
-                            paused.release()
-                            await stands_at_its_first_answerless_request(link)
-                            links.heal()
-                            await attempts(c1, 2)
-                            every = (("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5]))
-                            await settled(session, shared("t", *every))
-                            assert outcomes(c1, "conflict") == ["conflict"] * conflicts
-                            read = [op for op in link.operations() if op.path.startswith("/consumers/g/ids/")]
-                            assert paths.member_id("g", "g_c3") in {op.path for op in read}
-
+async def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_path, settings, conflicts):
     async def stands_at_its_first_answerless_request(link):
         def waits():
             last = link.operations()[-1]
@@ -76,4 +47,30 @@ def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(tmp_pat
 
         await until(waits, 60, lambda: f"c1 to wait for the leader, last {link.operations()[-3:]}")
 
-    asyncio.run(story())
+    async with linked_ensemble(tmp_path, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S) as (servers, links):
+        lagging = await asyncio.to_thread(lambda: servers.followers()[0])
+        leader = await asyncio.to_thread(servers.leader)
+        given = {"zookeeper_session_timeout_ms": "30000"} | settings
+        with ZooKeeperProxy(lagging.address) as link:
+            async with (
+                running_broker(leader.address, tmp_path / "broker", {"t": 6}),
+                opened(leader.address) as session,
+                joined(link.connect_string, "c1", {"t": 1}, **given) as c1,
+            ):
+                paused = link.pause_at(after_the_release(link))
+                async with joining(leader.address, "c2", {"t": 1}) as (_, second):
+                    await paused.reached()
+                    await asyncio.wait_for(second, 60)
+                    links.cut(lagging.number)
+                    async with joining(leader.address, "c3", {"t": 1}) as (_, third):
+                        await asyncio.wait_for(third, 60)
+                        await settled(session, shared("t", ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5])))
+                        paused.release()
+                        await stands_at_its_first_answerless_request(link)
+                        links.heal()
+                        await attempts(c1, 2)
+                        every = (("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]), ("g_c3-0", [4, 5]))
+                        await settled(session, shared("t", *every))
+                        assert outcomes(c1, "conflict") == ["conflict"] * conflicts
+                        read = [op for op in link.operations() if op.path.startswith("/consumers/g/ids/")]
+                        assert paths.member_id("g", "g_c3") in {op.path for op in read}

@@ -48,29 +48,12 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
         ),
     ],
 )
-def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
+async def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
     chroot: str, tmp_path: Path, frames: int, seed: int
 ) -> None:
     """First send the invalid requests: the twin's whole state must be equal. Then send those that are valid by chance,
     for other topics and groups: the results of the workload must be equal."""
     assert {message.api for message in REQUESTS} == set(SERVED)
-
-    async def story() -> None:
-        twin_chroot = f"{chroot}-twin"
-        await ensure_chroot(twin_chroot, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000)
-        async with (
-            limited_broker(chroot, tmp_path / "fired-at", SETTINGS, log=tmp_path / "fired-at.log") as fired_at,
-            limited_broker(twin_chroot, tmp_path / "twin", SETTINGS, log=tmp_path / "twin.log") as twin,
-        ):
-            workloads = [Workload(fired_at), Workload(twin)]
-            try:
-                for workload in workloads:
-                    await workload.begin()
-                await fire(fired_at.port, workloads)
-            finally:
-                for workload in workloads:
-                    await workload.end()
-            assert fired_at.peak_bytes() < RESIDENT_BYTES, f"{fired_at.peak_bytes() / 1e6:.0f} MB were in use"
 
     async def fire(port: int, workloads: list[Workload]) -> None:
         clients = [workload.client for workload in workloads]
@@ -90,4 +73,18 @@ def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
         fired_at, twin = [await state_of(client, of_all=False) for client in clients]
         assert fired_at == twin
 
-    asyncio.run(story())
+    twin_chroot = f"{chroot}-twin"
+    await ensure_chroot(twin_chroot, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000)
+    async with (
+        limited_broker(chroot, tmp_path / "fired-at", SETTINGS, log=tmp_path / "fired-at.log") as fired_at,
+        limited_broker(twin_chroot, tmp_path / "twin", SETTINGS, log=tmp_path / "twin.log") as twin,
+    ):
+        workloads = [Workload(fired_at), Workload(twin)]
+        try:
+            for workload in workloads:
+                await workload.begin()
+            await fire(fired_at.port, workloads)
+        finally:
+            for workload in workloads:
+                await workload.end()
+        assert fired_at.peak_bytes() < RESIDENT_BYTES, f"{fired_at.peak_bytes() / 1e6:.0f} MB were in use"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -66,14 +65,11 @@ def test_waiting_without_a_pause_ends() -> None:
         wait_until(lambda: time.monotonic() < 0, 0.05, "it", every_s=0)
 
 
-def test_a_loop_waits_for_conditions_and_for_coroutines() -> None:
+async def test_a_loop_waits_for_conditions_and_for_coroutines() -> None:
     async def looked_at() -> str:
         return "found"
 
-    async def script() -> None:
-        assert await until(looked_at, 1, "it") == "found"
-        assert await until(lambda: "seen", 1, "it") == "seen"
-        with pytest.raises(WaitTimeout, match="waiting for a reason"):
-            await until(lambda: False, 0.05, lambda: "a reason", every_s=0.01)
-
-    asyncio.run(script())
+    assert await until(looked_at, 1, "it") == "found"
+    assert await until(lambda: "seen", 1, "it") == "seen"
+    with pytest.raises(WaitTimeout, match="waiting for a reason"):
+        await until(lambda: False, 0.05, lambda: "a reason", every_s=0.01)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,49 +67,43 @@ def asked(members: list[Running], api: str) -> int:
 
 
 @pytest.mark.parametrize("design", COSTS)
-def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker, design: str) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            members: list[Running] = []
-            for name in "abcde":
-                had, generation = owners(members), generation_of(members[0]) if members else 0
-                before = stopped(members), asked(members, "JoinGroup"), asked(members, "SyncGroup")
-                member = eager(broker_4_1.bootstrap, design, settings_of(design, name))
-                stack.push_async_callback(member.close)
-                members.append(await member.begin({"t": 1}))
-                await settled(members, EVERYTHING, timeout_s=30)
-            now = owners(members)
-            assert COSTS[design] == Cost(
-                generation_of(members[0]) - generation,
-                stopped(members) - before[0],
-                sum(now[tp] != owner for tp, owner in had.items()),
-                asked(members, "JoinGroup") - before[1],
-                asked(members, "SyncGroup") - before[2],
-            )
-
-    asyncio.run(test())
-
-
-def test_static_member_of_ours_restarts_on_a_real_broker_without_a_rebalance(broker_4_1: RealBroker) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-
-            async def joined(name: str) -> Running:
-                member = eager(broker_4_1.bootstrap, "restarts", settings_of("static", name))
-                stack.push_async_callback(member.close)
-                return await member.begin({"t": 1})
-
-            members = [await joined("a")]
+async def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker, design: str) -> None:
+    async with AsyncExitStack() as stack:
+        members: list[Running] = []
+        for name in "abcde":
+            had, generation = owners(members), generation_of(members[0]) if members else 0
+            before = stopped(members), asked(members, "JoinGroup"), asked(members, "SyncGroup")
+            member = eager(broker_4_1.bootstrap, design, settings_of(design, name))
+            stack.push_async_callback(member.close)
+            members.append(await member.begin({"t": 1}))
             await settled(members, EVERYTHING, timeout_s=30)
-            members.append(await joined("b"))
-            await settled(members, EVERYTHING)
-            generation, had = generation_of(members[0]), owners(members)
-            for number, name in enumerate("ab"):  # the leader first: its response says to skip the assignment
-                await members[number].close()
-                members[number] = await joined(name)
-                await settled(members, EVERYTHING)
-            assert [generation_of(member) for member in members] == [generation] * 2
-            assert owners(members) == had
-            assert (asked(members, "JoinGroup"), asked(members, "SyncGroup"), stopped(members)) == (2, 2, 0)
+        now = owners(members)
+        assert COSTS[design] == Cost(
+            generation_of(members[0]) - generation,
+            stopped(members) - before[0],
+            sum(now[tp] != owner for tp, owner in had.items()),
+            asked(members, "JoinGroup") - before[1],
+            asked(members, "SyncGroup") - before[2],
+        )
 
-    asyncio.run(test())
+
+async def test_static_member_of_ours_restarts_on_a_real_broker_without_a_rebalance(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+
+        async def joined(name: str) -> Running:
+            member = eager(broker_4_1.bootstrap, "restarts", settings_of("static", name))
+            stack.push_async_callback(member.close)
+            return await member.begin({"t": 1})
+
+        members = [await joined("a")]
+        await settled(members, EVERYTHING, timeout_s=30)
+        members.append(await joined("b"))
+        await settled(members, EVERYTHING)
+        generation, had = generation_of(members[0]), owners(members)
+        for number, name in enumerate("ab"):  # the leader first: its response says to skip the assignment
+            await members[number].close()
+            members[number] = await joined(name)
+            await settled(members, EVERYTHING)
+        assert [generation_of(member) for member in members] == [generation] * 2
+        assert owners(members) == had
+        assert (asked(members, "JoinGroup"), asked(members, "SyncGroup"), stopped(members)) == (2, 2, 0)

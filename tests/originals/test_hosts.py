@@ -25,69 +25,59 @@ VALUES = {partition: [b"%d" % n for n in range(20)] for partition in range(2)}
 
 
 @pytest.mark.parametrize("fixture", ["host_0_8", "host_1_1"])
-def test_messages_have_positions_and_pause_resume_commit_and_leave_work(request, broker_1_1, fixture):
+async def test_messages_have_positions_and_pause_resume_commit_and_leave_work(request, broker_1_1, fixture):
     host = request.getfixturevalue(fixture)
     topic, group = f"messages-{fixture}", f"g-{fixture}"
-
-    async def story():
-        await host.produce(broker_1_1.bootstrap, topic, VALUES)
-        async with opened(broker_1_1.zookeeper) as session:
-            member = await host.join(
-                "c1", zookeeper=broker_1_1.zookeeper, group=group, topics={topic: 2}, properties=PROPERTIES
-            )
-            await member.read_until(40)
-            got = [(m.partition, m.offset, m.stream, m.value) for m in member.messages]
-            assert sorted(got) == [(p, n, p, b"%d" % n) for p in range(2) for n in range(20)]
-            await member.commit()
-            assert (await session.get(paths.offset(group, topic, 0)))[0] == b"20"
-            await member.pause()
-            await host.produce(broker_1_1.bootstrap, topic, VALUES)
-            assert len(member.messages) == 40
-            await member.resume()
-            await member.read_until(80)
-            await member.leave()
-            assert await session.children(paths.member_ids(group)) == []
-            assert (await session.get(paths.offset(group, topic, 1)))[0] == b"40"
-
     broker_1_1.create_topic(topic, 2)
-    asyncio.run(story())
+    await host.produce(broker_1_1.bootstrap, topic, VALUES)
+    async with opened(broker_1_1.zookeeper) as session:
+        member = await host.join(
+            "c1", zookeeper=broker_1_1.zookeeper, group=group, topics={topic: 2}, properties=PROPERTIES
+        )
+        await member.read_until(40)
+        got = [(m.partition, m.offset, m.stream, m.value) for m in member.messages]
+        assert sorted(got) == [(p, n, p, b"%d" % n) for p in range(2) for n in range(20)]
+        await member.commit()
+        assert (await session.get(paths.offset(group, topic, 0)))[0] == b"20"
+        await member.pause()
+        await host.produce(broker_1_1.bootstrap, topic, VALUES)
+        assert len(member.messages) == 40
+        await member.resume()
+        await member.read_until(80)
+        await member.leave()
+        assert await session.children(paths.member_ids(group)) == []
+        assert (await session.get(paths.offset(group, topic, 1)))[0] == b"40"
 
 
-def test_failed_join_reports_the_originals_exception_and_stays_registered(broker_1_1, host_0_8):
-    async def story():
-        async with opened(broker_1_1.zookeeper) as ghost:
-            await ghost.create(paths.owner("failing", "failing", 0), b"failing_x-0", ephemeral=True, makepath=True)
-            quick = {**PROPERTIES, "rebalance.max.retries": "2", "rebalance.backoff.ms": "50"}
-            member = host_0_8.member(
-                "c1", zookeeper=broker_1_1.zookeeper, group="failing", topics={"failing": 1}, properties=quick
-            )
-            with pytest.raises(OriginalFailed, match="c1 joining: ConsumerRebalanceFailedException") as raised:
-                await member.join()
-            assert raised.value.java_class == "ConsumerRebalanceFailedException"
-            assert await ghost.children(paths.member_ids("failing")) == ["failing_c1"]
-            await member.leave()
-            assert await ghost.children(paths.member_ids("failing")) == []
-
+async def test_failed_join_reports_the_originals_exception_and_stays_registered(broker_1_1, host_0_8):
     broker_1_1.create_topic("failing", 1)
-    asyncio.run(story())
+    async with opened(broker_1_1.zookeeper) as ghost:
+        await ghost.create(paths.owner("failing", "failing", 0), b"failing_x-0", ephemeral=True, makepath=True)
+        quick = {**PROPERTIES, "rebalance.max.retries": "2", "rebalance.backoff.ms": "50"}
+        member = host_0_8.member(
+            "c1", zookeeper=broker_1_1.zookeeper, group="failing", topics={"failing": 1}, properties=quick
+        )
+        with pytest.raises(OriginalFailed, match="c1 joining: ConsumerRebalanceFailedException") as raised:
+            await member.join()
+        assert raised.value.java_class == "ConsumerRebalanceFailedException"
+        assert await ghost.children(paths.member_ids("failing")) == ["failing_c1"]
+        await member.leave()
+        assert await ghost.children(paths.member_ids("failing")) == []
 
 
-def test_the_listener_of_1_1_is_notified_before_the_release_and_before_the_start(broker_1_1, host_1_1):
-    async def story():
-        shared = {
-            "zookeeper": broker_1_1.zookeeper, "group": "hosts", "topics": {"reported": 1}, "properties": PROPERTIES,
-        }  # fmt: skip
-        first = await host_1_1.join("c1", **shared, listener="record")
-        second = await host_1_1.join("c2", **shared)
-        await until(lambda: len(first.events) >= 4, 60, lambda: f"two rebalance events, got {first.events}")
-        assert [event["event"] for event in first.events[:4]] == ["before_release", "before_start"] * 2
-        assert first.events[1]["assignment"]["reported"] == {"0": "hosts_c1-0", "1": "hosts_c1-0"}
-        assert first.events[2]["owned"] == {"reported": [0, 1]}
-        await first.leave()
-        await second.leave()
-
+async def test_the_listener_of_1_1_is_notified_before_the_release_and_before_the_start(broker_1_1, host_1_1):
     broker_1_1.create_topic("reported", 2)
-    asyncio.run(story())
+    shared = {
+        "zookeeper": broker_1_1.zookeeper, "group": "hosts", "topics": {"reported": 1}, "properties": PROPERTIES,
+    }  # fmt: skip
+    first = await host_1_1.join("c1", **shared, listener="record")
+    second = await host_1_1.join("c2", **shared)
+    await until(lambda: len(first.events) >= 4, 60, lambda: f"two rebalance events, got {first.events}")
+    assert [event["event"] for event in first.events[:4]] == ["before_release", "before_start"] * 2
+    assert first.events[1]["assignment"]["reported"] == {"0": "hosts_c1-0", "1": "hosts_c1-0"}
+    assert first.events[2]["owned"] == {"reported": [0, 1]}
+    await first.leave()
+    await second.leave()
 
 
 def test_a_host_needs_no_java_on_the_path_and_its_end_fails_pending_waits(monkeypatch, tmp_path, zookeeper):

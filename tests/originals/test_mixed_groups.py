@@ -56,92 +56,79 @@ def test_joins_leaves_and_kills_of_either_kind_leave_one_owner_by_the_range_rule
         asyncio.run(story(own))
 
 
-def test_static_and_wildcard_members_of_three_kinds_share_created_and_grown_topics(
+async def test_static_and_wildcard_members_of_three_kinds_share_created_and_grown_topics(
     broker_1_1, host_0_8, host_1_1, tmp_path
 ):
-    async def story():
-        async with mixed_group(broker_1_1, "wild", {"wild-a": 4, "wild-b": 3}, tmp_path) as group:
-            group.load()
-            await group.join_original(host_0_8, "o8", Pattern("white_list", "wild-.*", 2))
-            await group.settled()
-            mine = await group.join_ours("us", TopicFilter.white("wild-a,wild-c"), 2)
-            await group.settled()
-            await group.join_original(host_1_1, "o1", Pattern("white_list", "wild-(b|c)"))
-            await group.settled()
-            await group.join_ours("st", {"wild-a": 3, "wild-b": 1})
-            await group.settled()
-            await group.create_topic("wild-c", 6)
-            owned = await group.settled()
-            assert {thread for tp, thread in owned.items() if tp.topic == "wild-c"} == {
-                "wild_o8-0", "wild_o8-1", "wild_us-0", "wild_us-1", "wild_o1-0",
-            }  # fmt: skip
-            await group.leaves(mine)
-            await group.settled()
-            await group.drained()
-            group.verify()
-
-    asyncio.run(story())
+    async with mixed_group(broker_1_1, "wild", {"wild-a": 4, "wild-b": 3}, tmp_path) as group:
+        group.load()
+        await group.join_original(host_0_8, "o8", Pattern("white_list", "wild-.*", 2))
+        await group.settled()
+        mine = await group.join_ours("us", TopicFilter.white("wild-a,wild-c"), 2)
+        await group.settled()
+        await group.join_original(host_1_1, "o1", Pattern("white_list", "wild-(b|c)"))
+        await group.settled()
+        await group.join_ours("st", {"wild-a": 3, "wild-b": 1})
+        await group.settled()
+        await group.create_topic("wild-c", 6)
+        owned = await group.settled()
+        assert {thread for tp, thread in owned.items() if tp.topic == "wild-c"} == {
+            "wild_o8-0", "wild_o8-1", "wild_us-0", "wild_us-1", "wild_o1-0",
+        }  # fmt: skip
+        await group.leaves(mine)
+        await group.settled()
+        await group.drained()
+        group.verify()
 
 
-def test_eleven_threads_of_one_member_sort_before_the_second_one_of_another_kind(
+async def test_eleven_threads_of_one_member_sort_before_the_second_one_of_another_kind(
     broker_1_1, host_0_8, host_1_1, tmp_path
 ):
     """Thread ids sort as text: -10 comes before -2, for all kinds alike."""
-
-    async def story():
-        async with mixed_group(broker_1_1, "text", {"text": 17}, tmp_path) as group:
-            group.load()
-            await group.join_ours("c1", {"text": 11})
-            await group.join_original(host_0_8, "c10", {"text": 2})
-            await group.join_original(host_1_1, "c2", {"text": 1})
-            owned = await group.settled()
-            in_order = [owned[TopicPartition("text", p)] for p in range(17)]
-            assert in_order[:6] == ["text_c1-0", "text_c1-0", "text_c1-1", "text_c1-1", "text_c1-10", "text_c1-10"]
-            assert in_order[-3:] == ["text_c10-0", "text_c10-1", "text_c2-0"]
-            await group.drained()
-            group.verify()
-
-    asyncio.run(story())
+    async with mixed_group(broker_1_1, "text", {"text": 17}, tmp_path) as group:
+        group.load()
+        await group.join_ours("c1", {"text": 11})
+        await group.join_original(host_0_8, "c10", {"text": 2})
+        await group.join_original(host_1_1, "c2", {"text": 1})
+        owned = await group.settled()
+        in_order = [owned[TopicPartition("text", p)] for p in range(17)]
+        assert in_order[:6] == ["text_c1-0", "text_c1-0", "text_c1-1", "text_c1-1", "text_c1-10", "text_c1-10"]
+        assert in_order[-3:] == ["text_c10-0", "text_c10-1", "text_c2-0"]
+        await group.drained()
+        group.verify()
 
 
-def test_a_mass_start_of_all_kinds_settles_and_so_does_the_leave_of_half_of_them(
+async def test_a_mass_start_of_all_kinds_settles_and_so_does_the_leave_of_half_of_them(
     broker_1_1, host_0_8, host_1_1, tmp_path
 ):
-    async def story():
-        async with mixed_group(broker_1_1, "mass", {"mass": 9}, tmp_path) as group:
-            group.load()
-            topics = {"mass": 1}
-            parties = await asyncio.gather(
-                *(group.join_ours(f"a{n}", topics) for n in range(3)),
-                *(group.join_original(host_0_8, f"b{n}", topics) for n in range(2)),
-                *(group.join_original(host_1_1, f"c{n}", topics) for n in range(2)),
-            )
-            assert len(set((await group.settled()).values())) == 7
-            await asyncio.gather(*(group.leaves(party) for party in parties[1::2]))
-            assert len(set((await group.settled()).values())) == 4
-            await group.drained()
-            group.verify()
-
-    asyncio.run(story())
+    async with mixed_group(broker_1_1, "mass", {"mass": 9}, tmp_path) as group:
+        group.load()
+        topics = {"mass": 1}
+        parties = await asyncio.gather(
+            *(group.join_ours(f"a{n}", topics) for n in range(3)),
+            *(group.join_original(host_0_8, f"b{n}", topics) for n in range(2)),
+            *(group.join_original(host_1_1, f"c{n}", topics) for n in range(2)),
+        )
+        assert len(set((await group.settled()).values())) == 7
+        await asyncio.gather(*(group.leaves(party) for party in parties[1::2]))
+        assert len(set((await group.settled()).values())) == 4
+        await group.drained()
+        group.verify()
 
 
-def test_expired_members_of_either_kind_return_under_their_ids(broker_1_1, host_0_8, host_1_1, tmp_path):
-    async def story():
-        async with mixed_group(broker_1_1, "expiry", {"expiry": 6}, tmp_path) as group:
-            group.load()
-            parties = [
-                await group.join_ours("a", {"expiry": 1}),
-                await group.join_original(host_0_8, "b", {"expiry": 1}),
-                await group.join_original(host_1_1, "c", {"expiry": 1}),
-            ]
-            before = await group.settled()
-            for party in parties:
-                await group.expire(party)
-                assert await group.settled() == before
-            await group.drained()
-            group.verify()
-
-    asyncio.run(story())
+async def test_expired_members_of_either_kind_return_under_their_ids(broker_1_1, host_0_8, host_1_1, tmp_path):
+    async with mixed_group(broker_1_1, "expiry", {"expiry": 6}, tmp_path) as group:
+        group.load()
+        parties = [
+            await group.join_ours("a", {"expiry": 1}),
+            await group.join_original(host_0_8, "b", {"expiry": 1}),
+            await group.join_original(host_1_1, "c", {"expiry": 1}),
+        ]
+        before = await group.settled()
+        for party in parties:
+            await group.expire(party)
+            assert await group.settled() == before
+        await group.drained()
+        group.verify()
 
 
 def rule_of(assign):
@@ -169,24 +156,14 @@ async def round_robin(group: MixedGroup, host, rule, subscriptions, release) -> 
     group.verify()
 
 
-def test_round_robin_of_0_8_2_is_equal_in_both_kinds(broker_1_1, host_0_8, tmp_path):
-    async def story():
-        topics = {"rr8-a": 4, "rr8-b": 3, "rr8-c": 12}
-        async with mixed_group(
-            broker_1_1, "rr8", topics, tmp_path, partition_assignment_strategy="roundrobin"
-        ) as group:
-            await round_robin(group, host_0_8, rule_of(roundrobin_0_8_2), [dict.fromkeys(topics, 2)] * 3, "0.8.2")
-
-    asyncio.run(story())
+async def test_round_robin_of_0_8_2_is_equal_in_both_kinds(broker_1_1, host_0_8, tmp_path):
+    topics = {"rr8-a": 4, "rr8-b": 3, "rr8-c": 12}
+    async with mixed_group(broker_1_1, "rr8", topics, tmp_path, partition_assignment_strategy="roundrobin") as group:
+        await round_robin(group, host_0_8, rule_of(roundrobin_0_8_2), [dict.fromkeys(topics, 2)] * 3, "0.8.2")
 
 
-def test_round_robin_of_1_1_is_equal_in_both_kinds_for_unequal_topics(broker_1_1, host_1_1, tmp_path):
-    async def story():
-        topics = {"rr1-a": 4, "rr1-b": 3, "rr1-c": 12}
-        unequal = [dict.fromkeys(topics, 2), {"rr1-a": 1, "rr1-c": 1}, {"rr1-b": 2, "rr1-c": 3}]
-        async with mixed_group(
-            broker_1_1, "rr1", topics, tmp_path, partition_assignment_strategy="roundrobin"
-        ) as group:
-            await round_robin(group, host_1_1, rule_of(roundrobin_1_1), unequal, "1.1")
-
-    asyncio.run(story())
+async def test_round_robin_of_1_1_is_equal_in_both_kinds_for_unequal_topics(broker_1_1, host_1_1, tmp_path):
+    topics = {"rr1-a": 4, "rr1-b": 3, "rr1-c": 12}
+    unequal = [dict.fromkeys(topics, 2), {"rr1-a": 1, "rr1-c": 1}, {"rr1-b": 2, "rr1-c": 3}]
+    async with mixed_group(broker_1_1, "rr1", topics, tmp_path, partition_assignment_strategy="roundrobin") as group:
+        await round_robin(group, host_1_1, rule_of(roundrobin_1_1), unequal, "1.1")

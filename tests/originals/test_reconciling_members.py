@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -62,86 +61,70 @@ class Group:
         return sum(map(len, heard))
 
 
-def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker) -> None:
+async def test_join_on_a_real_broker_costs_the_same_as_for_stock_members(broker_4_1: RealBroker) -> None:
     """Measured with librdkafka: one epoch, two partitions stop and move, when a fifth joins four."""
-
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            group = Group(broker_4_1, "costs", stack)
-            for _ in range(4):
-                await group.join()
-                epoch = await group.settle()
-            had, stopped = group.owners(), group.stopped()
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "costs", stack)
+        for _ in range(4):
             await group.join()
-            assert await group.settle() == epoch + 1
-            now = group.owners()
-            assert (group.stopped() - stopped, sum(now[tp] != owner for tp, owner in had.items())) == (2, 2)
-            leaver = group.members.pop(0)
-            await leaver.close()
-            assert await group.settle() == epoch + 2
-
-    asyncio.run(test())
-
-
-def test_static_member_restarts_without_a_new_epoch(broker_4_1: RealBroker) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            group = Group(broker_4_1, "restarts", stack)
-            await group.join(group_instance_id="one")
-            await group.settle()
-            await group.join(group_instance_id="two")
-            epoch, had = await group.settle(), group.owners()
-            await group.members.pop().close()
-            await group.join(group_instance_id="two")
-            assert await group.settle() == epoch
-            assert group.owners() == had
-
-    asyncio.run(test())
-
-
-def test_expelled_member_comes_back_under_its_id(broker_4_1: RealBroker) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            group = Group(broker_4_1, "expelled", stack)
-            member = await group.join(enable_auto_commit="false")
             epoch = await group.settle()
-            (before,) = member.consumer.member_ids
-            named = [{"member_id": before, "group_instance_id": None}]
-            answer = await ask(broker_4_1.bootstrap, Api.LeaveGroup, 5, group_id="expelled", members=named)
-            assert answer.members[0].error_code.name == "none"
-            await until(lambda: member.listener.of("lost") == [EVERYTHING], 30, "the notification of the loss")
-            assert await group.settle() == epoch + 2
-            assert member.consumer.member_ids == (before,)
-
-    asyncio.run(test())
-
-
-def test_second_process_of_an_instance_is_refused_while_the_first_lives(broker_4_1: RealBroker) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            group = Group(broker_4_1, "twice", stack)
-            first = await group.join(group_instance_id="one")
-            epoch = await group.settle()
-            second = await group.join(group_instance_id="one")
-            await until(lambda: second.failure is not None, 30, "the second to fail")
-            with pytest.raises(GroupRefused, match="UNRELEASED_INSTANCE_ID"):
-                await second.pause()
-            group.members.remove(second)
-            assert await group.settle() == epoch
-            assert first.failure is None
-
-    asyncio.run(test())
+        had, stopped = group.owners(), group.stopped()
+        await group.join()
+        assert await group.settle() == epoch + 1
+        now = group.owners()
+        assert (group.stopped() - stopped, sum(now[tp] != owner for tp, owner in had.items())) == (2, 2)
+        leaver = group.members.pop(0)
+        await leaver.close()
+        assert await group.settle() == epoch + 2
 
 
-def test_ours_and_librdkafkas_share_a_group(broker_4_1: RealBroker) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            group = Group(broker_4_1, "shared", stack)
-            ours = await group.join()
-            await group.settle()
-            async with stock_member("confluent", broker_4_1.bootstrap, "shared", "t", strategy=BROKERS) as other:
-                await until(lambda: len(ours.owned) == len(other.owned) == 6, 30, "them to share")
-                assert ours.owned | other.owned == EVERYTHING
-            await group.settle()
+async def test_static_member_restarts_without_a_new_epoch(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "restarts", stack)
+        await group.join(group_instance_id="one")
+        await group.settle()
+        await group.join(group_instance_id="two")
+        epoch, had = await group.settle(), group.owners()
+        await group.members.pop().close()
+        await group.join(group_instance_id="two")
+        assert await group.settle() == epoch
+        assert group.owners() == had
 
-    asyncio.run(test())
+
+async def test_expelled_member_comes_back_under_its_id(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "expelled", stack)
+        member = await group.join(enable_auto_commit="false")
+        epoch = await group.settle()
+        (before,) = member.consumer.member_ids
+        named = [{"member_id": before, "group_instance_id": None}]
+        answer = await ask(broker_4_1.bootstrap, Api.LeaveGroup, 5, group_id="expelled", members=named)
+        assert answer.members[0].error_code.name == "none"
+        await until(lambda: member.listener.of("lost") == [EVERYTHING], 30, "the notification of the loss")
+        assert await group.settle() == epoch + 2
+        assert member.consumer.member_ids == (before,)
+
+
+async def test_second_process_of_an_instance_is_refused_while_the_first_lives(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "twice", stack)
+        first = await group.join(group_instance_id="one")
+        epoch = await group.settle()
+        second = await group.join(group_instance_id="one")
+        await until(lambda: second.failure is not None, 30, "the second to fail")
+        with pytest.raises(GroupRefused, match="UNRELEASED_INSTANCE_ID"):
+            await second.pause()
+        group.members.remove(second)
+        assert await group.settle() == epoch
+        assert first.failure is None
+
+
+async def test_ours_and_librdkafkas_share_a_group(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "shared", stack)
+        ours = await group.join()
+        await group.settle()
+        async with stock_member("confluent", broker_4_1.bootstrap, "shared", "t", strategy=BROKERS) as other:
+            await until(lambda: len(ours.owned) == len(other.owned) == 6, 30, "them to share")
+            assert ours.owned | other.owned == EVERYTHING
+        await group.settle()

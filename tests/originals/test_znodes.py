@@ -152,7 +152,7 @@ async def read(group: MixedGroup, partitions: set[TopicPartition]) -> None:
     ],
     ids=["0.8.2.2-static", "0.8.2.2-wildcards", "0.8.2.2-escapes", "1.1.1-static", "1.1.1-wildcards", "1.1.1-escapes"],
 )
-def test_znodes_equal_the_originals_at_each_stage(request, filled, tmp_path, version, script):
+async def test_znodes_equal_the_originals_at_each_stage(request, filled, tmp_path, version, script):
     host = request.getfixturevalue(HOSTS[version])
     number = request.node.callspec.id.replace(".", "").replace("-", "")
 
@@ -161,9 +161,6 @@ def test_znodes_equal_the_originals_at_each_stage(request, filled, tmp_path, ver
         async with mixed_group(filled, f"{kind}{number}", {}, tmp_path, **settings) as group:
             return [stage async for stage in play(group, script, host)]
 
-    async def both():
-        return await stages("ours"), await stages("them", host)
-
-    ours, theirs = asyncio.run(both())
+    ours, theirs = await stages("ours"), await stages("them", host)
     for (step, mine), (_, original) in zip(ours, theirs, strict=True):
         assert mine == original, step

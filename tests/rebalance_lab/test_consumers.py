@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -57,13 +56,10 @@ def test_servers_that_a_design_does_not_need_are_ignored(design: str) -> None:
     assert made.capabilities.seek is (design != "zookeeper")
 
 
-def test_server_that_does_not_answer_is_named_and_the_consumer_is_closed() -> None:
-    async def test() -> None:
-        made = consumer(**EAGER, topics="t", settings={"socket.connection.setup.timeout.ms": 100})
-        with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
-            async with made:
-                pass
-        with pytest.raises(UserError, match="the consumer of g is closed"):
-            await made.getmany()
-
-    asyncio.run(test())
+async def test_server_that_does_not_answer_is_named_and_the_consumer_is_closed() -> None:
+    made = consumer(**EAGER, topics="t", settings={"socket.connection.setup.timeout.ms": 100})
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
+        async with made:
+            pass
+    with pytest.raises(UserError, match="the consumer of g is closed"):
+        await made.getmany()

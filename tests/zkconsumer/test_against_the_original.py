@@ -50,46 +50,43 @@ def walk(connect_string: str, root: str) -> dict[str, list[object]]:
         client.close()
 
 
-def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
+async def test_znodes_are_those_of_the_original_byte_for_byte(chroot, tmp_path):
     """Three members with different topics and streams join, commit and leave; all nodes are compared at each stage."""
     stages: dict[str, dict[str, list[object]]] = {}
 
     async def stage(name: str) -> None:
         stages[name] = await asyncio.to_thread(walk, chroot, "/consumers/range")
 
-    async def script() -> None:
-        topics = {"alpha": 4, "beta": 3, "gamma": 12}
-        async with running_broker(chroot, tmp_path, topics) as broker, opened(chroot) as session:
-            await produce(broker, "alpha", 4, range(5))
-            c1 = member(chroot, "c1", {"alpha": 2, "beta": 1}, group="range")
-            first = await c1.__aenter__()
-            await first.read_until(20)
-            await resolved(first, 4 + 3)
-            await stage("c1 joined")
-            await first.consumer.commit()  # or c2 may read the offset before c1 commits it
-            c2 = member(chroot, "c2", {"alpha": 1, "gamma": 2}, group="range")
-            second = await c2.__aenter__()
-            await owned_by(session, {"range_c1": 6, "range_c2": 13})
-            await resolved(second, 12)
-            await stage("c2 joined")
-            await second.consumer.commit()
-            c3 = member(chroot, "c3", {"gamma": 11}, group="range")
-            third = await c3.__aenter__()
-            await owned_by(session, {"range_c1": 6, "range_c2": 3, "range_c3": 10})
-            await rebalanced((first, 3), (second, 2), (third, 1))
-            await resolved(third, 0)
-            await stage("c3 joined")
-            await second.consumer.commit()
-            await stage("c2 committed")
-            await c1.__aexit__(None, None, None)
-            await rebalanced((second, 3), (third, 2))
-            await owned_by(session, {"range_c2": 6, "range_c3": 10})
-            await stage("c1 left")
-            await c2.__aexit__(None, None, None)
-            await c3.__aexit__(None, None, None)
-            await stage("all left")
-
-    asyncio.run(script())
+    topics = {"alpha": 4, "beta": 3, "gamma": 12}
+    async with running_broker(chroot, tmp_path, topics) as broker, opened(chroot) as session:
+        await produce(broker, "alpha", 4, range(5))
+        c1 = member(chroot, "c1", {"alpha": 2, "beta": 1}, group="range")
+        first = await c1.__aenter__()
+        await first.read_until(20)
+        await resolved(first, 4 + 3)
+        await stage("c1 joined")
+        await first.consumer.commit()  # or c2 may read the offset before c1 commits it
+        c2 = member(chroot, "c2", {"alpha": 1, "gamma": 2}, group="range")
+        second = await c2.__aenter__()
+        await owned_by(session, {"range_c1": 6, "range_c2": 13})
+        await resolved(second, 12)
+        await stage("c2 joined")
+        await second.consumer.commit()
+        c3 = member(chroot, "c3", {"gamma": 11}, group="range")
+        third = await c3.__aenter__()
+        await owned_by(session, {"range_c1": 6, "range_c2": 3, "range_c3": 10})
+        await rebalanced((first, 3), (second, 2), (third, 1))
+        await resolved(third, 0)
+        await stage("c3 joined")
+        await second.consumer.commit()
+        await stage("c2 committed")
+        await c1.__aexit__(None, None, None)
+        await rebalanced((second, 3), (third, 2))
+        await owned_by(session, {"range_c2": 6, "range_c3": 10})
+        await stage("c1 left")
+        await c2.__aexit__(None, None, None)
+        await c3.__aexit__(None, None, None)
+        await stage("all left")
     for name, recorded in ZNODES.items():
         assert stages[name] == recorded, name
 

@@ -156,7 +156,7 @@ async def group_of(leaving: AsyncExitStack, chroot: str, number: int) -> list[Me
     return members
 
 
-def test_join_leave_and_crash_cost_as_modelled_and_as_counted_by_the_server(zookeeper, chroot, tmp_path):
+async def test_join_leave_and_crash_cost_as_modelled_and_as_counted_by_the_server(zookeeper, chroot, tmp_path):
     namespace = chroot.rsplit("/", 1)[1]
     port = zookeeper.servers[0].client_port
 
@@ -164,59 +164,53 @@ def test_join_leave_and_crash_cost_as_modelled_and_as_counted_by_the_server(zook
         counters = await asyncio.to_thread(read_counters, "127.0.0.1", port)
         return counters.per_namespace.get(namespace, (0, 0))
 
-    async def rounds() -> None:
-        async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
-            await produce(broker, "t", P, range(4))
-            members = await group_of(leaving, chroot, N - 1)
-            await asyncio.gather(*(who.read_until(4 * P // (N - 1)) for who in members))
+    async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
+        await produce(broker, "t", P, range(4))
+        members = await group_of(leaving, chroot, N - 1)
+        await asyncio.gather(*(who.read_until(4 * P // (N - 1)) for who in members))
 
-            before, happened = await served(), Round(members)
-            last = member(chroot, "c2", {"t": 1})
-            members.append(await last.__aenter__())
+        before, happened = await served(), Round(members)
+        last = member(chroot, "c2", {"t": 1})
+        members.append(await last.__aenter__())
+        await happened.settled(members)
+        join = happened.requests(members)
+        check_join(happened, members, join)
+        after = await served()
+        assert (after[0] - before[0], after[1] - before[1]) == (join["ok reads"], join["ok writes"])
+
+        happened = Round(members)
+        leaver, *others = reversed(members)
+        await last.__aexit__(None, None, None)
+        await happened.settled(others)
+        leave, of_leaver = happened.requests(others), happened.requests([leaver])
+        check_leave(happened, others, leave)
+        assert (of_leaver["notifications"], of_leaver["reads"]) == (1, 0)
+        gone, both = await served(), leave + of_leaver
+        # The session's end is one transaction; the server counts each deleted node: the id, P / N owners.
+        assert (gone[0] - after[0], gone[1] - after[1]) == (both["ok reads"], both["ok writes"] + 1 + P // N)
+
+
+async def test_watch_registered_by_one_read_saves_a_read_per_member(chroot, tmp_path):
+    async with running_broker(chroot, tmp_path, {"t": P}), AsyncExitStack() as leaving:
+        members: list[Member] = []
+        for name in ("c0", "c1", "c2"):
+            happened = Round(members)
+            joining = member(chroot, name, {"t": 1}, watch_reads="one")
+            members.append(await leaving.enter_async_context(joining))
             await happened.settled(members)
-            join = happened.requests(members)
-            check_join(happened, members, join)
-            after = await served()
-            assert (after[0] - before[0], after[1] - before[1]) == (join["ok reads"], join["ok writes"])
+        shape = Shape(3, P)
+        of_failed = every_attempt_is_the_model_s(happened, members, shape)
+        join = happened.requests(members)
+        assert join["reads"] == count_model.reads_of_join(shape) - 3 + of_failed
+        assert join["notifications"] == count_model.notifications_of_join(3)
 
-            happened = Round(members)
-            leaver, *others = reversed(members)
-            await last.__aexit__(None, None, None)
-            await happened.settled(others)
-            leave, of_leaver = happened.requests(others), happened.requests([leaver])
-            check_leave(happened, others, leave)
-            assert (of_leaver["notifications"], of_leaver["reads"]) == (1, 0)
-            gone, both = await served(), leave + of_leaver
-            # The session's end is one transaction; the server counts each deleted node: the id, P / N owners.
-            assert (gone[0] - after[0], gone[1] - after[1]) == (both["ok reads"], both["ok writes"] + 1 + P // N)
-
-    asyncio.run(rounds())
-
-
-def test_watch_registered_by_one_read_saves_a_read_per_member(chroot, tmp_path):
-    async def rounds() -> None:
-        async with running_broker(chroot, tmp_path, {"t": P}), AsyncExitStack() as leaving:
-            members: list[Member] = []
-            for name in ("c0", "c1", "c2"):
-                happened = Round(members)
-                joining = member(chroot, name, {"t": 1}, watch_reads="one")
-                members.append(await leaving.enter_async_context(joining))
-                await happened.settled(members)
-            shape = Shape(3, P)
-            of_failed = every_attempt_is_the_model_s(happened, members, shape)
-            join = happened.requests(members)
-            assert join["reads"] == count_model.reads_of_join(shape) - 3 + of_failed
-            assert join["notifications"] == count_model.notifications_of_join(3)
-
-            happened = Round(members)
-            await members[2].consumer.close()
-            await happened.settled(members[:2])
-            shape = Shape(2, P)
-            of_failed = every_attempt_is_the_model_s(happened, members[:2], shape)
-            leave = happened.requests(members[:2])
-            assert leave["reads"] == count_model.reads_of_leave(shape) - 2 + of_failed
-
-    asyncio.run(rounds())
+        happened = Round(members)
+        await members[2].consumer.close()
+        await happened.settled(members[:2])
+        shape = Shape(2, P)
+        of_failed = every_attempt_is_the_model_s(happened, members[:2], shape)
+        leave = happened.requests(members[:2])
+        assert leave["reads"] == count_model.reads_of_leave(shape) - 2 + of_failed
 
 
 def check_join(happened: Round, members: Sequence[Member], join: Counter[str]) -> None:
@@ -241,57 +235,54 @@ def check_leave(happened: Round, others: Sequence[Member], leave: Counter[str]) 
     )
 
 
-def test_expiry_growth_and_crash_cost_as_modelled(chroot, tmp_path):
-    async def rounds() -> None:
-        with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as before_other:
-            async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
-                back = await leaving.enter_async_context(member(proxy.connect_string, "c0", {"t": 1}))
-                other = await leaving.enter_async_context(member(before_other.connect_string, "c1", {"t": 1}))
+async def test_expiry_growth_and_crash_cost_as_modelled(chroot, tmp_path):
+    with ZooKeeperProxy(chroot) as proxy, ZooKeeperProxy(chroot) as before_other:
+        async with two_brokers(chroot, tmp_path) as broker, AsyncExitStack() as leaving:
+            back = await leaving.enter_async_context(member(proxy.connect_string, "c0", {"t": 1}))
+            other = await leaving.enter_async_context(member(before_other.connect_string, "c1", {"t": 1}))
 
-                async def quiet() -> None:
-                    await proxy.quiet(0.4)
-                    await before_other.quiet(0.4)
-
-                await quiet()
-                happened = Round([back, other])
-                proxy.refuse()  # otherwise it may reconnect to its session before that ends, and read more
-                proxy.cut()
-                await asyncio.to_thread(end_session, chroot, back.session.credentials)
-                proxy.refuse(False)
-                notified = ("delivery", "getData", "/brokers/topics/t")
-                await until(lambda: notified in back.operations(), 60, "the listeners to be notified")
-                await quiet()
-                check_expiry(happened, back)
-
-                happened = Round([back, other])
-                held = [link.pause_at(begins) for link in (proxy, before_other)]
-                await broker.cluster.grow_topic("t", partitions=P + 2)
-                await led(broker, "t", P + 2)
-                for pause in held:
-                    await pause.reached()
-                    pause.release()
-                await happened.settled([back, other])
-                await quiet()
-                grown = Shape(2, P + 2, T, B)
-                of_failed = every_attempt_is_the_model_s(happened, [back, other], grown)
-                growth = happened.requests([back, other])
-                assert growth["reads"] == count_model.reads_of_growth(grown) + of_failed
-                assert growth["notifications"] == 2
-
-                happened = Round([other])
-                proxy.refuse()
-                proxy.cut()
-                await asyncio.to_thread(end_session, chroot, back.session.credentials)
-                await happened.settled([other])
+            async def quiet() -> None:
+                await proxy.quiet(0.4)
                 await before_other.quiet(0.4)
-                shape = Shape(1, P + 2, T, B)
-                assert every_attempt_is_the_model_s(happened, [other], shape) == 0
-                crash = happened.requests([other])
-                assert crash["reads"] == count_model.reads_of_leave(shape)
-                assert crash["notifications"] == count_model.notifications_of_leave(1, graceful=False)
-                proxy.refuse(False)
 
-    asyncio.run(rounds())
+            await quiet()
+            happened = Round([back, other])
+            proxy.refuse()  # otherwise it may reconnect to its session before that ends, and read more
+            proxy.cut()
+            await asyncio.to_thread(end_session, chroot, back.session.credentials)
+            proxy.refuse(False)
+            notified = ("delivery", "getData", "/brokers/topics/t")
+            await until(lambda: notified in back.operations(), 60, "the listeners to be notified")
+            await quiet()
+            check_expiry(happened, back)
+
+            happened = Round([back, other])
+            held = [link.pause_at(begins) for link in (proxy, before_other)]
+            await broker.cluster.grow_topic("t", partitions=P + 2)
+            await led(broker, "t", P + 2)
+            for pause in held:
+                await pause.reached()
+                pause.release()
+            await happened.settled([back, other])
+            await quiet()
+            grown = Shape(2, P + 2, T, B)
+            of_failed = every_attempt_is_the_model_s(happened, [back, other], grown)
+            growth = happened.requests([back, other])
+            assert growth["reads"] == count_model.reads_of_growth(grown) + of_failed
+            assert growth["notifications"] == 2
+
+            happened = Round([other])
+            proxy.refuse()
+            proxy.cut()
+            await asyncio.to_thread(end_session, chroot, back.session.credentials)
+            await happened.settled([other])
+            await before_other.quiet(0.4)
+            shape = Shape(1, P + 2, T, B)
+            assert every_attempt_is_the_model_s(happened, [other], shape) == 0
+            crash = happened.requests([other])
+            assert crash["reads"] == count_model.reads_of_leave(shape)
+            assert crash["notifications"] == count_model.notifications_of_leave(1, graceful=False)
+            proxy.refuse(False)
 
 
 def check_expiry(happened: Round, back: Member) -> None:
@@ -306,22 +297,19 @@ def check_expiry(happened: Round, back: Member) -> None:
     assert first.owned_before == 0  # others may own its partitions by now
 
 
-def test_patterns_mass_start_and_missing_broker_cost_as_modelled(chroot, tmp_path):
-    async def rounds() -> None:
-        with ZooKeeperProxy(chroot) as proxy:
-            where = proxy.connect_string
-            async with running_broker(chroot, tmp_path, {"t": P}) as broker:
-                async with AsyncExitStack() as leaving:
-                    await check_patterns(proxy, broker, leaving)
-                # A member was there before: the group's parents exist.
-                async with member(where, "c0", {"t": 1}, group="m"):
-                    await proxy.quiet(0.4)
-                await check_mass_start(where, proxy)
-            async with member(where, "n1", {"t": 1}, group="n") as alone:
-                await proxy.quiet(0.3)
-                assert Round([]).requests([alone])["reads"] == count_model.NO_BROKER_READS
-
-    asyncio.run(rounds())
+async def test_patterns_mass_start_and_missing_broker_cost_as_modelled(chroot, tmp_path):
+    with ZooKeeperProxy(chroot) as proxy:
+        where = proxy.connect_string
+        async with running_broker(chroot, tmp_path, {"t": P}) as broker:
+            async with AsyncExitStack() as leaving:
+                await check_patterns(proxy, broker, leaving)
+            # A member was there before: the group's parents exist.
+            async with member(where, "c0", {"t": 1}, group="m"):
+                await proxy.quiet(0.4)
+            await check_mass_start(where, proxy)
+        async with member(where, "n1", {"t": 1}, group="n") as alone:
+            await proxy.quiet(0.3)
+            assert Round([]).requests([alone])["reads"] == count_model.NO_BROKER_READS
 
 
 async def check_patterns(proxy: ZooKeeperProxy, broker: Broker, leaving: AsyncExitStack) -> None:

@@ -53,89 +53,78 @@ async def poll_forever(who: Member) -> None:
         await who.read()
 
 
-def test_id_that_came_and_went_during_a_short_cut_is_noticed_after_it(chroot, tmp_path):
+async def test_id_that_came_and_went_during_a_short_cut_is_noticed_after_it(chroot, tmp_path):
     """The list of members is equal before and after, and kazoo has dropped the watch: only the version differs."""
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as other,
-            proxied(chroot) as (proxy, through),
-            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
-        ):
-            session = c1.session.session_id
-            await cut_and_noticed(proxy, c1)
-            visitor = paths.member_id("g", "g_visitor")
-            await other.create(visitor, b'{"pattern":"static","subscription":{"t":1}}', ephemeral=True)
-            await other.delete(visitor)
-            proxy.heal()
-            await until(lambda: c1.rebalances() == 2, 60, lambda: f"a rebalance of c1: {c1.tracer.events[-5:]}")
-            assert c1.session.session_id == session
-            # The watches are set again.
-            async with member(chroot, "c2", {"t": 1}):
-                await settled(other, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as other,
+        proxied(chroot) as (proxy, through),
+        member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
+    ):
+        session = c1.session.session_id
+        await cut_and_noticed(proxy, c1)
+        visitor = paths.member_id("g", "g_visitor")
+        await other.create(visitor, b'{"pattern":"static","subscription":{"t":1}}', ephemeral=True)
+        await other.delete(visitor)
+        proxy.heal()
+        await until(lambda: c1.rebalances() == 2, 60, lambda: f"a rebalance of c1: {c1.tracer.events[-5:]}")
+        assert c1.session.session_id == session
+        # The watches are set again.
+        async with member(chroot, "c2", {"t": 1}):
+            await settled(other, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
 
 
-def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            proxied(chroot) as (proxy, through),
-            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
-        ):
-            await until(lambda: len(c1.tracer.of("position_started")) == 2, 60, "the fetchers to be running")
-            before = len(c1.operations())
-            await cut_and_noticed(proxy, c1)
-            proxy.heal()
-            # Where Java's client sends one setWatches, reads set the watches: two for the ids, one for the topic.
-            await until(lambda: len(c1.operations()) - before >= 3, 60, "the watches to be set again")
-            assert c1.operations()[before:] == [
-                ("re-arm", "getChildren", "/consumers/g/ids"),
-                ("re-arm", "exists", "/consumers/g/ids"),
-                ("re-arm", "exists", "/brokers/topics/t"),
-            ]
-            assert c1.rebalances() == 1
-
-    asyncio.run(story())
+async def test_a_short_cut_without_a_change_makes_no_rebalance(chroot, tmp_path):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        proxied(chroot) as (proxy, through),
+        member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
+    ):
+        await until(lambda: len(c1.tracer.of("position_started")) == 2, 60, "the fetchers to be running")
+        before = len(c1.operations())
+        await cut_and_noticed(proxy, c1)
+        proxy.heal()
+        # Where Java's client sends one setWatches, reads set the watches: two for the ids, one for the topic.
+        await until(lambda: len(c1.operations()) - before >= 3, 60, "the watches to be set again")
+        assert c1.operations()[before:] == [
+            ("re-arm", "getChildren", "/consumers/g/ids"),
+            ("re-arm", "exists", "/consumers/g/ids"),
+            ("re-arm", "exists", "/brokers/topics/t"),
+        ]
+        assert c1.rebalances() == 1
 
 
-def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_returns(chroot, tmp_path):
+async def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_returns(chroot, tmp_path):
     """Nothing stops the fetchers before the rebalance in the new session, and nothing fences the commit before it."""
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}) as broker,
-            opened(chroot) as session,
-            proxied(chroot) as (proxy, through),
-            member(chroot, "c2", {"t": 1}) as c2,
-            member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
-        ):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}) as broker,
+        opened(chroot) as session,
+        proxied(chroot) as (proxy, through),
+        member(chroot, "c2", {"t": 1}) as c2,
+        member(through, "c1", {"t": 1}, **OUTLIVES) as c1,
+    ):
+        await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+        polls = [asyncio.create_task(poll_forever(who)) for who in (c1, c2)]
+        try:
+            await produce(broker, "t", 1, range(10))
+            cut_off = TopicPartition("t", 0)
+            await until(lambda: len(c1.records.get(cut_off, ())) == 10, 60, "ten records at c1")
+            proxy.cut()
+            committing = asyncio.create_task(c1.consumer.commit())
+            await lapse(chroot, c1)
+            await settled(session, shared("t", ("g_c2-0", range(2))))
+            await produce(broker, "t", 1, range(10, 30))
+            await until(lambda: len(c2.records.get(cut_off, ())) == 30, 60, "all thirty records at c2")
+            await until(lambda: len(c1.records[cut_off]) == 30, 60, "the records at c1, which owns nothing")
+            assert (await c2.consumer.commit()).accepted[cut_off] == 30
+            assert not committing.done()
+            proxy.heal()
+            assert (await asyncio.wait_for(committing, 10)).accepted == {cut_off: 10}
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-            polls = [asyncio.create_task(poll_forever(who)) for who in (c1, c2)]
-            try:
-                await produce(broker, "t", 1, range(10))
-                cut_off = TopicPartition("t", 0)
-                await until(lambda: len(c1.records.get(cut_off, ())) == 10, 60, "ten records at c1")
-                proxy.cut()
-                committing = asyncio.create_task(c1.consumer.commit())
-                await lapse(chroot, c1)
-                await settled(session, shared("t", ("g_c2-0", range(2))))
-                await produce(broker, "t", 1, range(10, 30))
-                await until(lambda: len(c2.records.get(cut_off, ())) == 30, 60, "all thirty records at c2")
-                await until(lambda: len(c1.records[cut_off]) == 30, 60, "the records at c1, which owns nothing")
-                assert (await c2.consumer.commit()).accepted[cut_off] == 30
-                assert not committing.done()
-                proxy.heal()
-                assert (await asyncio.wait_for(committing, 10)).accepted == {cut_off: 10}
-                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                # Both delivered 10 to 29; the offset moved from 30 to 10, so the next owner delivers them once more.
-                await until(lambda: len(c1.records[cut_off]) == 50, 60, lambda: f"the repetition: {c1.records}")
-                assert c1.records[cut_off][30:] == list(range(10, 30))
-            finally:
-                for poll in polls:
-                    poll.cancel()
-                await asyncio.gather(*polls, return_exceptions=True)
-
-    asyncio.run(story())
+            # Both delivered 10 to 29; the offset moved from 30 to 10, so the next owner delivers them once more.
+            await until(lambda: len(c1.records[cut_off]) == 50, 60, lambda: f"the repetition: {c1.records}")
+            assert c1.records[cut_off][30:] == list(range(10, 30))
+        finally:
+            for poll in polls:
+                poll.cancel()
+            await asyncio.gather(*polls, return_exceptions=True)

@@ -90,42 +90,36 @@ def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chro
         asyncio.run(story())
 
 
-def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
-    async def story():
-        await prepare(chroot)
-        async with opened(chroot) as other:
-            path = paths.member_id("g", "g_c1")
-            await other.create(path, VISITOR, ephemeral=True, makepath=True)
-            c1 = new_member(chroot, "c1", zookeeper_session_timeout_ms="30000")
-            await c1.consumer.start()
-            joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
-            await until(lambda: len(operations(c1)) >= 3, 60, "the conflict of ids")
-            await asyncio.wait_for(c1.consumer.close(), 15)  # otherwise it would wait for a session timeout
-            with pytest.raises(SessionClosed, match="before it was registered"):
-                await joining
-            assert await other.exists(path) is not None
-            assert len(c1.tracer.of("member_closed")) == 1
-
-    asyncio.run(story())
+async def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):
+    await prepare(chroot)
+    async with opened(chroot) as other:
+        path = paths.member_id("g", "g_c1")
+        await other.create(path, VISITOR, ephemeral=True, makepath=True)
+        c1 = new_member(chroot, "c1", zookeeper_session_timeout_ms="30000")
+        await c1.consumer.start()
+        joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
+        await until(lambda: len(operations(c1)) >= 3, 60, "the conflict of ids")
+        await asyncio.wait_for(c1.consumer.close(), 15)  # otherwise it would wait for a session timeout
+        with pytest.raises(SessionClosed, match="before it was registered"):
+            await joining
+        assert await other.exists(path) is not None
+        assert len(c1.tracer.of("member_closed")) == 1
 
 
-def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot):
+async def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot):
     class Leaving(SilentListener):
         async def on_assigned(self, stream, partitions):
             await c1.consumer.close()
 
-    async def story():
-        await prepare(chroot)
-        await c1.consumer.start()
-        await asyncio.wait_for(c1.consumer.subscribe({"t": 1}, Leaving()), 10)
-        await asyncio.wait_for(c1.consumer.close(), 10)
-        async with opened(chroot) as session:
-            assert await owners(session) == {}
-            assert await session.children(paths.member_ids("g")) == []
-        assert len(c1.tracer.of("member_closed")) == 1
-
     c1 = new_member(chroot, "c1")
-    asyncio.run(story())
+    await prepare(chroot)
+    await c1.consumer.start()
+    await asyncio.wait_for(c1.consumer.subscribe({"t": 1}, Leaving()), 10)
+    await asyncio.wait_for(c1.consumer.close(), 10)
+    async with opened(chroot) as session:
+        assert await owners(session) == {}
+        assert await session.children(paths.member_ids("g")) == []
+    assert len(c1.tracer.of("member_closed")) == 1
 
 
 def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
@@ -149,84 +143,69 @@ def closed_at(who: Member, moment: dict[str, object]) -> asyncio.Future[None]:
 
 
 @pytest.mark.parametrize(("retries_while_closing", "attempts"), [("true", 4), ("false", 1)])
-def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot, retries_while_closing, attempts):
+async def test_a_close_during_a_backoff_waits_for_all_attempts_or_for_this_one(chroot, retries_while_closing, attempts):
     """0.8.2.2 checks its flag only in R9 and then reports the failure, 1.1 before every attempt, without an error."""
-
-    async def story():
-        await prepare(chroot)
-        async with opened(chroot) as ghost:
-            await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
-            c1 = new_member(
-                chroot,
-                "c1",
-                rebalance_max_retries="4",
-                rebalance_backoff_ms="200",
-                rebalance_retries_while_closing=retries_while_closing,
-            )
-            closing = closed_at(c1, {"kind": "phase_entered", "phase": "backoff", "attempt": 1})
-            await c1.consumer.start()
-            joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
-            await asyncio.wait_for(closing, 15)
-            with pytest.raises(RebalanceFailed) if attempts > 1 else nullcontext():
-                await joining
-            ended = [e["outcome"] for e in c1.tracer.of("attempt_ended")]
-            assert len(ended) == attempts
-            assert await owners(ghost) != {}
-            assert await ghost.children(paths.member_ids("g")) == []
-
-    asyncio.run(story())
+    await prepare(chroot)
+    async with opened(chroot) as ghost:
+        await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
+        c1 = new_member(
+            chroot,
+            "c1",
+            rebalance_max_retries="4",
+            rebalance_backoff_ms="200",
+            rebalance_retries_while_closing=retries_while_closing,
+        )
+        closing = closed_at(c1, {"kind": "phase_entered", "phase": "backoff", "attempt": 1})
+        await c1.consumer.start()
+        joining = asyncio.create_task(c1.consumer.subscribe({"t": 1}))
+        await asyncio.wait_for(closing, 15)
+        with pytest.raises(RebalanceFailed) if attempts > 1 else nullcontext():
+            await joining
+        ended = [e["outcome"] for e in c1.tracer.of("attempt_ended")]
+        assert len(ended) == attempts
+        assert await owners(ghost) != {}
+        assert await ghost.children(paths.member_ids("g")) == []
 
 
-def test_many_simultaneous_leaves_leave_nothing_behind(chroot):
-    async def story():
-        await prepare(chroot, partitions=12)
-        members = [new_member(chroot, f"c{number}") for number in range(6)]
-        await asyncio.gather(*(who.consumer.start() for who in members))
-        await asyncio.gather(*(who.consumer.subscribe({"t": 1}) for who in members))
-        await asyncio.wait_for(asyncio.gather(*(who.consumer.close() for who in members)), 15)
-        async with opened(chroot) as session:
-            assert await owners(session) == {}
-            assert await session.children(paths.member_ids("g")) == []
-        assert [len(who.tracer.of("member_closed")) for who in members] == [1] * 6
-
-    asyncio.run(story())
+async def test_many_simultaneous_leaves_leave_nothing_behind(chroot):
+    await prepare(chroot, partitions=12)
+    members = [new_member(chroot, f"c{number}") for number in range(6)]
+    await asyncio.gather(*(who.consumer.start() for who in members))
+    await asyncio.gather(*(who.consumer.subscribe({"t": 1}) for who in members))
+    await asyncio.wait_for(asyncio.gather(*(who.consumer.close() for who in members)), 15)
+    async with opened(chroot) as session:
+        assert await owners(session) == {}
+        assert await session.children(paths.member_ids("g")) == []
+    assert [len(who.tracer.of("member_closed")) for who in members] == [1] * 6
 
 
-def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
-    async def story():
-        await prepare(chroot)
-        async with opened(chroot) as session:
-            async with wildcard(chroot, "w", TopicFilter.white(".*"), rebalance_backoff_ms="100") as w:
-                await rebalanced(w, 1)
-                await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
-                await add_topic(session, "u", 1)
-                await until(
-                    lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "the event"
-                )
-                await asyncio.wait_for(w.consumer.close(), 10)
-            assert set(await owners(session)) == {("u", 0)}
-
-    asyncio.run(story())
+async def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
+    await prepare(chroot)
+    async with opened(chroot) as session:
+        async with wildcard(chroot, "w", TopicFilter.white(".*"), rebalance_backoff_ms="100") as w:
+            await rebalanced(w, 1)
+            await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
+            await add_topic(session, "u", 1)
+            await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "the event")
+            await asyncio.wait_for(w.consumer.close(), 10)
+        assert set(await owners(session)) == {("u", 0)}
 
 
 @pytest.mark.parametrize("when", ["before the start", "during the start", "before the subscription"])
-def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
-    async def story():
-        consumer = new_member(chroot, "c1").consumer
-        if when == "before the start":
-            await consumer.close()
-            begun = consumer.start()
-        elif when == "during the start":
-            begun = asyncio.ensure_future(consumer.start())
-            await asyncio.sleep(0)  # it has begun to connect
-            await consumer.close()
-        else:
-            await consumer.start()
-            await consumer.close()
-            begun = consumer.subscribe({"t": 1})
-        with pytest.raises(UserError, match=r"closed. Create another one"):
-            await begun
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert consumer.member_ids == ()
-
-    asyncio.run(story())
+async def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
+    consumer = new_member(chroot, "c1").consumer
+    if when == "before the start":
+        await consumer.close()
+        begun = consumer.start()
+    elif when == "during the start":
+        begun = asyncio.ensure_future(consumer.start())
+        await asyncio.sleep(0)  # it has begun to connect
+        await consumer.close()
+    else:
+        await consumer.start()
+        await consumer.close()
+        begun = consumer.subscribe({"t": 1})
+    with pytest.raises(UserError, match=r"closed. Create another one"):
+        await begun
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert consumer.member_ids == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,18 +48,14 @@ def test_brokers_registered_in_two_places_need_a_choice(started: Path) -> None:
         zookeeper_of("server", None, None)
 
 
-def test_partitions_that_a_member_keeps_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_partitions_that_a_member_keeps_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     t = [TopicPartition("t", number) for number in range(2)]
-
-    async def test() -> None:
-        printer = Printer("text")
-        printer.assignment = lambda: {0: frozenset(t[:2])}
-        await printer.on_assigned(0, frozenset(t[:2]))
-        await printer.on_assigned(0, frozenset(t[1:2]))
-        await printer.on_assigned(0, frozenset())
-        await printer.on_assigned(1, frozenset())
-
-    asyncio.run(test())
+    printer = Printer("text")
+    printer.assignment = lambda: {0: frozenset(t[:2])}
+    await printer.on_assigned(0, frozenset(t[:2]))
+    await printer.on_assigned(0, frozenset(t[1:2]))
+    await printer.on_assigned(0, frozenset())
+    await printer.on_assigned(1, frozenset())
     assert capsys.readouterr().out.splitlines() == [
         "assigned: t-0, t-1 (stream 0)",
         "assigned: t-1 (stream 0), keeps t-0",

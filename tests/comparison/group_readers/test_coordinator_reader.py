@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -31,74 +30,65 @@ T = [TopicPartition("t", number) for number in range(2)]
 
 
 @pytest.mark.parametrize("offered", [None, BEFORE_API_VERSIONS])
-def test_members_owners_and_committed_offsets_are_the_coordinators(
+async def test_members_owners_and_committed_offsets_are_the_coordinators(
     chroot: str, tmp_path: Path, offered: dict[int, tuple[int, int]] | None
 ) -> None:
     """Of 0.9 a group cannot be asked for all its offsets: those of its members' topics are asked for by name."""
-
-    async def run() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            await create_topics(broker, {"t": 2})
-            address = (broker.address.host, broker.address.port)
-            client = ClusterClient([address], CLIENT_ID, offered=offered)
-            request = ConsumerRequest(
-                process="m1", group="g", client_id="client", bootstrap=f"{address[0]}:{address[1]}"
-            )
-            consumer = CONSUMERS["eager"].consumer(request, SilentTracer())
-            reader = CoordinatorReader(client, "g")
-            try:
-                await consumer.start()
-                await consumer.subscribe({"t": 1})
-                seen: GroupSeen | None = None
-
-                async def whole() -> bool:
-                    nonlocal seen
-                    await consumer.getmany(timeout_ms=50)
-                    with contextlib.suppress(Unavailable):  # the offsets topic is being created
-                        seen = await reader.read()
-                    return seen is not None and seen.state == "Stable" and len(seen.partitions) == 2
-
-                await until(whole, 30, lambda: f"an assignment: {seen}")
-                assert await consumer.commit({T[0]: 0})
-                seen = await reader.read()
-                (member,) = seen.members
-                assert (member.client, member.owned) == ("client", tuple(T))
-                assert [(row.partition, row.current, row.end) for row in seen.partitions] == [
-                    (T[0], 0, 0),
-                    (T[1], None, 0),
-                ]
-                assert seen.coordinator == f"{address[0]}:{address[1]} ({broker.address.node_id})"
-                assert seen.strategy == "range"
-            finally:
-                await consumer.close()
-                await client.close()
-
-    asyncio.run(run())
-
-
-def test_unknown_group_is_dead_and_has_nothing(chroot: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            client = ClusterClient([(broker.address.host, broker.address.port)], CLIENT_ID)
-            reader = CoordinatorReader(client, "nobody")
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        await create_topics(broker, {"t": 2})
+        address = (broker.address.host, broker.address.port)
+        client = ClusterClient([address], CLIENT_ID, offered=offered)
+        request = ConsumerRequest(process="m1", group="g", client_id="client", bootstrap=f"{address[0]}:{address[1]}")
+        consumer = CONSUMERS["eager"].consumer(request, SilentTracer())
+        reader = CoordinatorReader(client, "g")
+        try:
+            await consumer.start()
+            await consumer.subscribe({"t": 1})
             seen: GroupSeen | None = None
 
-            async def read() -> bool:
+            async def whole() -> bool:
                 nonlocal seen
-                try:
+                await consumer.getmany(timeout_ms=50)
+                with contextlib.suppress(Unavailable):  # the offsets topic is being created
                     seen = await reader.read()
-                except Unavailable:  # its partition of the offsets topic is being created
-                    return False
-                return True
+                return seen is not None and seen.state == "Stable" and len(seen.partitions) == 2
 
+            await until(whole, 30, lambda: f"an assignment: {seen}")
+            assert await consumer.commit({T[0]: 0})
+            seen = await reader.read()
+            (member,) = seen.members
+            assert (member.client, member.owned) == ("client", tuple(T))
+            assert [(row.partition, row.current, row.end) for row in seen.partitions] == [
+                (T[0], 0, 0),
+                (T[1], None, 0),
+            ]
+            assert seen.coordinator == f"{address[0]}:{address[1]} ({broker.address.node_id})"
+            assert seen.strategy == "range"
+        finally:
+            await consumer.close()
+            await client.close()
+
+
+async def test_unknown_group_is_dead_and_has_nothing(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        client = ClusterClient([(broker.address.host, broker.address.port)], CLIENT_ID)
+        reader = CoordinatorReader(client, "nobody")
+        seen: GroupSeen | None = None
+
+        async def read() -> bool:
+            nonlocal seen
             try:
-                await until(read, 30, "a coordinator")
-            finally:
-                await client.close()
-            assert seen is not None
-            assert (seen.state, seen.members, seen.partitions) == ("Dead", (), ())
+                seen = await reader.read()
+            except Unavailable:  # its partition of the offsets topic is being created
+                return False
+            return True
 
-    asyncio.run(run())
+        try:
+            await until(read, 30, "a coordinator")
+        finally:
+            await client.close()
+        assert seen is not None
+        assert (seen.state, seen.members, seen.partitions) == ("Dead", (), ())
 
 
 class _MovingCluster:
@@ -126,14 +116,10 @@ class _MovingCluster:
         raise Unavailable(f"broker {node_id} is dead")
 
 
-def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
+async def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
     cluster = _MovingCluster()
     reader = CoordinatorReader(cast("ClusterClient", cluster), "g")
-
-    async def run() -> None:
-        for _ in range(2):
-            with pytest.raises(Unavailable):
-                await reader.read()
-
-    asyncio.run(run())
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await reader.read()
     assert cluster.asked == [1, 2]

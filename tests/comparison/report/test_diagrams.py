@@ -6,7 +6,6 @@ the golden file.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from contextlib import asynccontextmanager
@@ -259,16 +258,12 @@ def test_consecutive_numbers_are_a_range():
     assert partitions_text([]) == "nothing"
 
 
-def test_live_members_are_drawn(chroot, tmp_path):
+async def test_live_members_are_drawn(chroot, tmp_path):
     """From their own traces, without those of a runner or an observer."""
-
-    async def conversation():
-        async with running_broker(chroot, tmp_path / "data", {"t": 4}) as broker:
-            await produce(broker, "t", 4, range(3))
-            async with joined(chroot, tmp_path, "c1"), joined(chroot, tmp_path, "c2"):
-                pass
-
-    asyncio.run(conversation())
+    async with running_broker(chroot, tmp_path / "data", {"t": 4}) as broker:
+        await produce(broker, "t", 4, range(3))
+        async with joined(chroot, tmp_path, "c1"), joined(chroot, tmp_path, "c2"):
+            pass
     result = CliRunner().invoke(diagram, [str(tmp_path / "c1.jsonl"), str(tmp_path / "c2.jsonl"), "--rebalance", "2"])
     assert result.exit_code == 0, result.output
     text = result.output

@@ -8,7 +8,6 @@ different: a member that the leader leaves out raises in kafka-clients, and owns
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -89,112 +88,97 @@ def to_the_other(*rounds: bytes | None) -> Give:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_unsubscribed_topic_in_an_assignment_is_ignored_and_the_member_rejoins(
+async def test_unsubscribed_topic_in_an_assignment_is_ignored_and_the_member_rejoins(
     chroot: str, tmp_path: Path, protocol: str
 ) -> None:
-    async def test() -> None:
-        async with story(chroot, tmp_path) as world:
-            strange = encode_assignment([TopicPartition("u", 0), TopicPartition("t", 1)])
-            await world.leader(protocol, to_the_other(strange, strange, GOOD))
-            member = await world.member(protocol)
-            await until(lambda: member.owned == member.listener.has == MINE, 60, "a third round")
-            assert member.failure is None
-            assert member.listener.of("assigned") == [MINE]
-
-    asyncio.run(test())
+    async with story(chroot, tmp_path) as world:
+        strange = encode_assignment([TopicPartition("u", 0), TopicPartition("t", 1)])
+        await world.leader(protocol, to_the_other(strange, strange, GOOD))
+        member = await world.member(protocol)
+        await until(lambda: member.owned == member.listener.has == MINE, 60, "a third round")
+        assert member.failure is None
+        assert member.listener.of("assigned") == [MINE]
 
 
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, "delayed"])
-def test_unreadable_assignment_is_raised_and_does_not_stall_the_group(
+async def test_unreadable_assignment_is_raised_and_does_not_stall_the_group(
     chroot: str, tmp_path: Path, protocol: str
 ) -> None:
-    async def test() -> None:
-        junk = encode_assignment(MINE, user_data=b"soon") if protocol == "delayed" else GOOD[:-7]
-        async with story(chroot, tmp_path) as world:
-            leader = await world.leader(protocol, to_the_other(junk, GOOD))
-            member = await world.member(protocol)
-            await until(lambda: member.failure is not None, 60, "the poll to fail")
-            assert isinstance(member.failure, GroupRefused)
-            assert "assignment: " in str(member.failure)
-            assert member.owned == frozenset()
-            await until(
-                lambda: leader.sizes == [1, 2, 1], 15, "the member to leave, which takes less than a session timeout"
-            )
-            other = await world.member(protocol)
-            await until(lambda: other.owned == MINE, 60, "the next member to get its share")
-
-    asyncio.run(test())
+    junk = encode_assignment(MINE, user_data=b"soon") if protocol == "delayed" else GOOD[:-7]
+    async with story(chroot, tmp_path) as world:
+        leader = await world.leader(protocol, to_the_other(junk, GOOD))
+        member = await world.member(protocol)
+        await until(lambda: member.failure is not None, 60, "the poll to fail")
+        assert isinstance(member.failure, GroupRefused)
+        assert "assignment: " in str(member.failure)
+        assert member.owned == frozenset()
+        await until(
+            lambda: leader.sizes == [1, 2, 1], 15, "the member to leave, which takes less than a session timeout"
+        )
+        other = await world.member(protocol)
+        await until(lambda: other.owned == MINE, 60, "the next member to get its share")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_member_left_out_of_an_assignment_owns_nothing_and_goes_on(chroot: str, tmp_path: Path, protocol: str) -> None:
-    async def test() -> None:
-        async with story(chroot, tmp_path) as world:
-            leader = await world.leader(protocol, to_the_other(None, GOOD))
-            member = await world.member(protocol)
-            await until(lambda: leader.sizes == [1, 2] and bool(member.listener.heard), 60, "an empty assignment")
-            assert member.owned == frozenset()
-            third = await world.member(protocol)
-            await until(lambda: third.owned | member.owned == MINE, 60, "the next round")
-            assert member.failure is None
+async def test_member_left_out_of_an_assignment_owns_nothing_and_goes_on(
+    chroot: str, tmp_path: Path, protocol: str
+) -> None:
+    async with story(chroot, tmp_path) as world:
+        leader = await world.leader(protocol, to_the_other(None, GOOD))
+        member = await world.member(protocol)
+        await until(lambda: leader.sizes == [1, 2] and bool(member.listener.heard), 60, "an empty assignment")
+        assert member.owned == frozenset()
+        third = await world.member(protocol)
+        await until(lambda: third.owned | member.owned == MINE, 60, "the next round")
+        assert member.failure is None
 
-    asyncio.run(test())
 
-
-def test_partition_assigned_twice_is_delivered_by_both_and_a_nonexistent_one_by_none(
+async def test_partition_assigned_twice_is_delivered_by_both_and_a_nonexistent_one_by_none(
     chroot: str, tmp_path: Path
 ) -> None:
-    async def test() -> None:
-        async with story(chroot, tmp_path) as world, producing(bootstrap_of(world.broker)) as producer:
-            both = {TopicPartition("t", 0), TopicPartition("t", 9)}
-            data = encode_assignment(both)
-            await world.leader("range", lambda _, members: dict.fromkeys(members[1:], data))
-            members = [await world.member("range"), await world.member("range")]
-            await until(lambda: all(member.owned == both for member in members), 60, "the same for both")
-            await producer.send("t", 3)
-            await until(lambda: all(len(member.records) == 3 for member in members), 60, "three records each")
-            assert [member.failure for member in members] == [None, None]
-
-    asyncio.run(test())
+    async with story(chroot, tmp_path) as world, producing(bootstrap_of(world.broker)) as producer:
+        both = {TopicPartition("t", 0), TopicPartition("t", 9)}
+        data = encode_assignment(both)
+        await world.leader("range", lambda _, members: dict.fromkeys(members[1:], data))
+        members = [await world.member("range"), await world.member("range")]
+        await until(lambda: all(member.owned == both for member in members), 60, "the same for both")
+        await producer.send("t", 3)
+        await until(lambda: all(len(member.records) == 3 for member in members), 60, "three records each")
+        assert [member.failure for member in members] == [None, None]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_leader_that_never_syncs_is_replaced_by_a_member_that_does(chroot: str, tmp_path: Path, protocol: str) -> None:
-    async def test() -> None:
-        async with story(chroot, tmp_path) as world:
-            await world.leader(protocol, lambda _, members: None, rebalance_timeout_ms=1_000)
-            member = await world.member(protocol, **{"max.poll.interval.ms": "1000"})
-            await shared_out([member], partitions_of("t", 4))
-            assert member.failure is None
+async def test_leader_that_never_syncs_is_replaced_by_a_member_that_does(
+    chroot: str, tmp_path: Path, protocol: str
+) -> None:
+    async with story(chroot, tmp_path) as world:
+        await world.leader(protocol, lambda _, members: None, rebalance_timeout_ms=1_000)
+        member = await world.member(protocol, **{"max.poll.interval.ms": "1000"})
+        await shared_out([member], partitions_of("t", 4))
+        assert member.failure is None
 
-    asyncio.run(test())
 
-
-def test_leader_of_ours_assigns_nothing_to_a_member_with_an_unreadable_subscription(
+async def test_leader_of_ours_assigns_nothing_to_a_member_with_an_unreadable_subscription(
     chroot: str, tmp_path: Path
 ) -> None:
     """kafka-clients 4.1.1 raises in the leader, and no member of the group gets anything."""
-
-    async def test() -> None:
-        async with story(chroot, tmp_path) as world:
-            member = await world.member("range")
-            await shared_out([member], partitions_of("t", 4))
-            connection = await world.connection()
-            identity = {"group_id": GROUP, "member_id": "", "group_instance_id": "junk"}
-            body = {
-                **identity,
-                "session_timeout": 30_000,
-                "rebalance_timeout": 6_000,
-                "protocol_type": "consumer",
-                "protocols": [{"name": "range", "metadata": b"\0\1\xff"}],
-            }
-            joined = await connection.send(Api.JoinGroup, 5, body)
-            assert joined.error_code is ErrorCode.none
-            identity |= {"member_id": joined.member_id, "generation_id": joined.generation_id}
-            synced = await connection.send(Api.SyncGroup, 3, {**identity, "assignments": []})
-            assert synced.error_code is ErrorCode.none
-            assert decode_assignment(synced.assignment).partitions == frozenset()
-            await shared_out([member], partitions_of("t", 4))
-            assert member.failure is None
-
-    asyncio.run(test())
+    async with story(chroot, tmp_path) as world:
+        member = await world.member("range")
+        await shared_out([member], partitions_of("t", 4))
+        connection = await world.connection()
+        identity = {"group_id": GROUP, "member_id": "", "group_instance_id": "junk"}
+        body = {
+            **identity,
+            "session_timeout": 30_000,
+            "rebalance_timeout": 6_000,
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b"\0\1\xff"}],
+        }
+        joined = await connection.send(Api.JoinGroup, 5, body)
+        assert joined.error_code is ErrorCode.none
+        identity |= {"member_id": joined.member_id, "generation_id": joined.generation_id}
+        synced = await connection.send(Api.SyncGroup, 3, {**identity, "assignments": []})
+        assert synced.error_code is ErrorCode.none
+        assert decode_assignment(synced.assignment).partitions == frozenset()
+        await shared_out([member], partitions_of("t", 4))
+        assert member.failure is None

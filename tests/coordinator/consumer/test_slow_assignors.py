@@ -67,33 +67,30 @@ def slow_assignors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slow_assignors")
-def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than_the_session(
+async def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than_the_session(
     chroot: str, tmp_path: Path
 ) -> None:
-    async def test() -> None:
-        async with cluster(chroot, tmp_path, 2) as brokers, AsyncExitStack() as stack:
-            await brokers.create_topic("u", 4)
-            leaders = {
-                design: eager(
-                    brokers.bootstrap,
-                    group=design,
-                    settings={**settings, "session.timeout.ms": str(SESSION_S * 1000)},
-                )
-                for design, settings in DESIGNS.items()
-            }
-            for leader in leaders.values():
-                stack.push_async_callback(leader.close)
-                await leader.begin({"u": 1})
-            wanted = dict.fromkeys(DESIGNS, partitions_of("u", 4))
-            await until(lambda: {d: m.owned for d, m in leaders.items()} == wanted, 60, "the assignments")
-            for leader in leaders.values():  # in the first generation: no member was removed
-                assert [event["generation"] for event in leader.tracer.of("partitions_assigned")] == [1]
-                errors = {event.get("error") for event in leader.tracer.of("attempt_ended")}
-                # The groups' partitions are new as well: their leader may learn of them, and load them, only after the
-                # other broker has named it.
-                assert errors <= {None, "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
-
-    asyncio.run(test())
+    async with cluster(chroot, tmp_path, 2) as brokers, AsyncExitStack() as stack:
+        await brokers.create_topic("u", 4)
+        leaders = {
+            design: eager(
+                brokers.bootstrap,
+                group=design,
+                settings={**settings, "session.timeout.ms": str(SESSION_S * 1000)},
+            )
+            for design, settings in DESIGNS.items()
+        }
+        for leader in leaders.values():
+            stack.push_async_callback(leader.close)
+            await leader.begin({"u": 1})
+        wanted = dict.fromkeys(DESIGNS, partitions_of("u", 4))
+        await until(lambda: {d: m.owned for d, m in leaders.items()} == wanted, 60, "the assignments")
+        for leader in leaders.values():  # in the first generation: no member was removed
+            assert [event["generation"] for event in leader.tracer.of("partitions_assigned")] == [1]
+            errors = {event.get("error") for event in leader.tracer.of("attempt_ended")}
+            # The groups' partitions are new as well: their leader may learn of them, and load them, only after the
+            # other broker has named it.
+            assert errors <= {None, "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
 
 
 class BlockedAssignor:
@@ -202,18 +199,15 @@ class Odd(BaseException):
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), Odd("no")])
-def test_exception_of_a_computation_is_raised_to_its_waiter(raised: BaseException) -> None:
+async def test_exception_of_a_computation_is_raised_to_its_waiter(raised: BaseException) -> None:
     def work() -> None:
         raise raised
 
-    async def test() -> None:
-        with pytest.raises(type(raised), match="no"):
-            await REAL.threads.compute(work, "test")
-
-    asyncio.run(test())
+    with pytest.raises(type(raised), match="no"):
+        await REAL.threads.compute(work, "test")
 
 
-def test_cancelled_computation_is_dropped_and_does_not_keep_the_loop_open() -> None:
+async def test_cancelled_computation_is_dropped_and_does_not_keep_the_loop_open() -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -221,14 +215,11 @@ def test_cancelled_computation_is_dropped_and_does_not_keep_the_loop_open() -> N
         may_end.wait(30)
         ended.set()
 
-    async def test() -> None:
-        waiting = asyncio.create_task(REAL.threads.compute(work, "test"))
-        await until(begun.is_set, 60, "the thread to begin")
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-
-    asyncio.run(test())
+    waiting = asyncio.create_task(REAL.threads.compute(work, "test"))
+    await until(begun.is_set, 60, "the thread to begin")
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
     assert not ended.is_set()  # the loop is closed already
     may_end.set()
     assert ended.wait(10)

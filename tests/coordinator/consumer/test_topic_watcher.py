@@ -105,150 +105,126 @@ async def watching(
         await watcher.end()
 
 
-def test_leader_requests_one_rejoin_per_change_of_topics() -> None:
-    async def test() -> None:
-        brokers, leader = Brokers(t=4), Stream("t", assigned_sizes={"t": 4})
-        async with watching(brokers, leader, BY_NAME) as watcher:
-            watcher.check_topics()
-            assert leader.calls == []
-            brokers.sizes["t"] = 6
-            await until(lambda: watcher.seen().sizes == {"t": 6}, 60, "the new partitions to be seen")
-            assert leader.calls == []  # it takes effect in polls only
-            watcher.check_topics()
-            watcher.check_topics()
-            assert leader.calls == ["metadata-changed"]
-            leader.assigned_sizes = {"t": 6}
-            watcher.check_topics()
-            assert leader.calls == ["metadata-changed"]
-
-    asyncio.run(test())
+async def test_leader_requests_one_rejoin_per_change_of_topics() -> None:
+    brokers, leader = Brokers(t=4), Stream("t", assigned_sizes={"t": 4})
+    async with watching(brokers, leader, BY_NAME) as watcher:
+        watcher.check_topics()
+        assert leader.calls == []
+        brokers.sizes["t"] = 6
+        await until(lambda: watcher.seen().sizes == {"t": 6}, 60, "the new partitions to be seen")
+        assert leader.calls == []  # it takes effect in polls only
+        watcher.check_topics()
+        watcher.check_topics()
+        assert leader.calls == ["metadata-changed"]
+        leader.assigned_sizes = {"t": 6}
+        watcher.check_topics()
+        assert leader.calls == ["metadata-changed"]
 
 
 @pytest.mark.parametrize(
     "on_the_way", [MemberState.SEEKING, MemberState.JOINING, MemberState.DECIDING, MemberState.SYNCING]
 )
-def test_change_seen_by_the_leader_while_it_joins_waits_for_its_assignment(on_the_way: MemberState) -> None:
-    async def test() -> None:
-        brokers, leader = Brokers(t=6), Stream("t", assigned_sizes={"t": 4}, state=on_the_way)
-        async with watching(brokers, leader, BY_NAME) as watcher:
-            watcher.check_topics()
-            assert leader.calls == []
-            leader.member.state = MemberState.ASSIGNED
-            watcher.check_topics()
-            assert leader.calls == ["metadata-changed"]
-
-    asyncio.run(test())
+async def test_change_seen_by_the_leader_while_it_joins_waits_for_its_assignment(on_the_way: MemberState) -> None:
+    brokers, leader = Brokers(t=6), Stream("t", assigned_sizes={"t": 4}, state=on_the_way)
+    async with watching(brokers, leader, BY_NAME) as watcher:
+        watcher.check_topics()
+        assert leader.calls == []
+        leader.member.state = MemberState.ASSIGNED
+        watcher.check_topics()
+        assert leader.calls == ["metadata-changed"]
 
 
-def test_leader_looks_up_the_groups_topics_and_soon_retries_a_missing_one() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t")
-        async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
-            watcher.check_topics()
-            stream.assigned_sizes = {"t": 4, "other": 0}
-            watcher.check_topics()
-            await until(lambda: len(brokers.asked) >= 4, 60, "three more lookups")
-            assert brokers.asked[0] == {"t"}
-            assert brokers.asked[1] == {"t", "other"}
-            brokers.sizes["other"] = 1
-            await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 60, "the other topic to be seen")
-            watcher.check_topics()
-            assert stream.calls == ["metadata-changed"]
-
-    asyncio.run(test())
+async def test_leader_looks_up_the_groups_topics_and_soon_retries_a_missing_one() -> None:
+    brokers, stream = Brokers(t=4), Stream("t")
+    async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="600000") as watcher:
+        watcher.check_topics()
+        stream.assigned_sizes = {"t": 4, "other": 0}
+        watcher.check_topics()
+        await until(lambda: len(brokers.asked) >= 4, 60, "three more lookups")
+        assert brokers.asked[0] == {"t"}
+        assert brokers.asked[1] == {"t", "other"}
+        brokers.sizes["other"] = 1
+        await until(lambda: watcher.seen().sizes == {"t": 4, "other": 1}, 60, "the other topic to be seen")
+        watcher.check_topics()
+        assert stream.calls == ["metadata-changed"]
 
 
-def test_silent_brokers_are_retried_after_the_backoff() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t")
-        async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="40") as watcher:
-            brokers.down = True
-            asked = len(brokers.asked)
-            await until(lambda: len(brokers.asked) >= asked + 3, 60, "further requests")
-            assert watcher.seen().sizes == {"t": 4}  # it keeps what it knew
-            brokers.sizes, brokers.down = {"t": 5}, False
-            await until(lambda: watcher.seen().sizes == {"t": 5}, 60, "the answer")
-            brokers.down = True
-            with pytest.raises(Unavailable):  # a new subscription gets the error
-                await watcher.ask(BY_PATTERN)
-
-    asyncio.run(test())
+async def test_silent_brokers_are_retried_after_the_backoff() -> None:
+    brokers, stream = Brokers(t=4), Stream("t")
+    async with watching(brokers, stream, BY_NAME, metadata_max_age_ms="40") as watcher:
+        brokers.down = True
+        asked = len(brokers.asked)
+        await until(lambda: len(brokers.asked) >= asked + 3, 60, "further requests")
+        assert watcher.seen().sizes == {"t": 4}  # it keeps what it knew
+        brokers.sizes, brokers.down = {"t": 5}, False
+        await until(lambda: watcher.seen().sizes == {"t": 5}, 60, "the answer")
+        brokers.down = True
+        with pytest.raises(Unavailable):  # a new subscription gets the error
+            await watcher.ask(BY_PATTERN)
 
 
-def test_join_with_a_pattern_waits_for_metadata_within_the_polls_timeout() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
-        async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
-            brokers.gate.clear()
-            await watcher.refresh_before_join(0.0)
-            held: Any = stream
-            assert watcher.holds_back(held)
-            waits = asyncio.create_task(watcher.refresh_before_join(60))
-            await until(lambda: len(brokers.asked) == 2, 60, "the request that both polls share")
-            brokers.sizes["t2"] = 1
-            brokers.gate.set()
-            await waits
-            assert not watcher.holds_back(held)
-            watcher.check_topics()
-            assert stream.calls == [frozenset({"t", "t2"})]
-            stream.member.state = MemberState.STABLE
-            await watcher.refresh_before_join(60)
-            assert len(brokers.asked) == 2  # no metadata is requested while no member joins
-
-    asyncio.run(test())
+async def test_join_with_a_pattern_waits_for_metadata_within_the_polls_timeout() -> None:
+    brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
+    async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
+        brokers.gate.clear()
+        await watcher.refresh_before_join(0.0)
+        held: Any = stream
+        assert watcher.holds_back(held)
+        waits = asyncio.create_task(watcher.refresh_before_join(60))
+        await until(lambda: len(brokers.asked) == 2, 60, "the request that both polls share")
+        brokers.sizes["t2"] = 1
+        brokers.gate.set()
+        await waits
+        assert not watcher.holds_back(held)
+        watcher.check_topics()
+        assert stream.calls == [frozenset({"t", "t2"})]
+        stream.member.state = MemberState.STABLE
+        await watcher.refresh_before_join(60)
+        assert len(brokers.asked) == 2  # no metadata is requested while no member joins
 
 
-def test_rare_short_polls_join_with_metadata_that_arrived_in_between() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
-        async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
-            brokers.sizes["t2"] = 1
-            brokers.gate.clear()
-            held: Any = stream
-            await watcher.refresh_before_join(0.0)
-            assert watcher.holds_back(held)
-            brokers.gate.set()
-            await until(lambda: "t2" in watcher.seen().sizes, 60, "the answer")
-            await watcher.refresh_before_join(0.0)
-            assert not watcher.holds_back(held)
-            assert len(brokers.asked) == 2
-
-    asyncio.run(test())
+async def test_rare_short_polls_join_with_metadata_that_arrived_in_between() -> None:
+    brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
+    async with watching(brokers, stream, BY_PATTERN, metadata_max_age_ms="600000", retry_backoff_ms="0") as watcher:
+        brokers.sizes["t2"] = 1
+        brokers.gate.clear()
+        held: Any = stream
+        await watcher.refresh_before_join(0.0)
+        assert watcher.holds_back(held)
+        brokers.gate.set()
+        await until(lambda: "t2" in watcher.seen().sizes, 60, "the answer")
+        await watcher.refresh_before_join(0.0)
+        assert not watcher.holds_back(held)
+        assert len(brokers.asked) == 2
 
 
-def test_silent_brokers_do_not_delay_a_join_beyond_the_poll_interval() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
-        clock = ManualClock(monotonic_ns=1_000_000_000)
-        patience = {"metadata_max_age_ms": "600000", "retry_backoff_ms": "0", "max_poll_interval_ms": "100"}
-        async with watching(brokers, stream, BY_PATTERN, clock, **patience) as watcher:
-            brokers.gate.clear()
-            held: Any = stream
+async def test_silent_brokers_do_not_delay_a_join_beyond_the_poll_interval() -> None:
+    brokers, stream = Brokers(t=4), Stream("t", state=MemberState.REJOIN_NEEDED)
+    clock = ManualClock(monotonic_ns=1_000_000_000)
+    patience = {"metadata_max_age_ms": "600000", "retry_backoff_ms": "0", "max_poll_interval_ms": "100"}
+    async with watching(brokers, stream, BY_PATTERN, clock, **patience) as watcher:
+        brokers.gate.clear()
+        held: Any = stream
 
-            await watcher.refresh_before_join(0.0)
-            assert watcher.holds_back(held)
-            clock.advance_ms(49)
-            await watcher.refresh_before_join(0.0)
-            assert watcher.holds_back(held)
-            clock.advance_ms(1)
-            await watcher.refresh_before_join(0.0)
-            assert not watcher.holds_back(held)
-
-    asyncio.run(test())
+        await watcher.refresh_before_join(0.0)
+        assert watcher.holds_back(held)
+        clock.advance_ms(49)
+        await watcher.refresh_before_join(0.0)
+        assert watcher.holds_back(held)
+        clock.advance_ms(1)
+        await watcher.refresh_before_join(0.0)
+        assert not watcher.holds_back(held)
 
 
-def test_end_stops_the_lookups_and_is_idempotent() -> None:
-    async def test() -> None:
-        brokers, stream = Brokers(t=4), Stream("t")
-        async with watching(brokers, stream, BY_NAME) as watcher:
-            brokers.gate.clear()
-            await until(lambda: len(brokers.asked) == 2, 60, "a request that is not answered")
-            await watcher.end()
-            await watcher.end()
-            watcher.check_topics()
-            brokers.gate.set()
-            assert stream.calls == []
-            watcher.begin(BY_NAME)
-            await until(lambda: len(brokers.asked) > 2, 60, "the watch to go on")
-
-    asyncio.run(test())
+async def test_end_stops_the_lookups_and_is_idempotent() -> None:
+    brokers, stream = Brokers(t=4), Stream("t")
+    async with watching(brokers, stream, BY_NAME) as watcher:
+        brokers.gate.clear()
+        await until(lambda: len(brokers.asked) == 2, 60, "a request that is not answered")
+        await watcher.end()
+        await watcher.end()
+        watcher.check_topics()
+        brokers.gate.set()
+        assert stream.calls == []
+        watcher.begin(BY_NAME)
+        await until(lambda: len(brokers.asked) > 2, 60, "the watch to go on")

@@ -33,35 +33,31 @@ SETTINGS = {k: v for k, v in RECORDED.settings.items() if not k.startswith(("tra
 FUSSIER = {"bad/join-not-utf8", "bad/heartbeat-trailing"}
 
 
-def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_path: Path) -> None:
+async def test_misbehaving_members_get_the_answers_of_4_1_1_over_tcp(chroot: str, tmp_path: Path) -> None:
     """All at once; one that differs is played up to twice more, alone, before it counts: timers are real."""
+    async with running_broker(chroot, tmp_path, settings=SETTINGS, mount=(mount,), tracer=SilentTracer()) as broker:
+        await create_topics(broker, RECORDED.topics)
 
-    async def test() -> None:
-        async with running_broker(chroot, tmp_path, settings=SETTINGS, mount=(mount,), tracer=SilentTracer()) as broker:
-            await create_topics(broker, RECORDED.topics)
+        async def connect(client_id: str) -> WireConnection:
+            return await WireConnection.open(broker.address.host, broker.address.port, client_id)
 
-            async def connect(client_id: str) -> WireConnection:
-                return await WireConnection.open(broker.address.host, broker.address.port, client_id)
+        async def play(name: str) -> list[str]:
+            return await player(RECORDED, name, connect).play()
 
-            async def play(name: str) -> list[str]:
-                return await player(RECORDED, name, connect).play()
-
-            admin = await connect("admin")
-            await wait_for_coordinator(admin, *(f"warm-{n}" for n in range(16)))
-            admin.close()
-            names = RECORDED.conversations.keys() - FUSSIER
-            together = dict(zip(names, await asyncio.gather(*map(play, names)), strict=True))
-            again = [name for name in names if together[name]]
-            problems = {name: found for name in again if await play(name) and (found := await play(name))}
-            assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
-            for name in FUSSIER:
+        admin = await connect("admin")
+        await wait_for_coordinator(admin, *(f"warm-{n}" for n in range(16)))
+        admin.close()
+        names = RECORDED.conversations.keys() - FUSSIER
+        together = dict(zip(names, await asyncio.gather(*map(play, names)), strict=True))
+        again = [name for name in names if together[name]]
+        problems = {name: found for name in again if await play(name) and (found := await play(name))}
+        assert not problems, "\n".join(f"{name}: {line}" for name, found in problems.items() for line in found)
+        for name in FUSSIER:
+            refused = await play(name)
+            if len(refused) != 1:  # the machine may have paused longer than an answer may take
                 refused = await play(name)
-                if len(refused) != 1:  # the machine may have paused longer than an answer may take
-                    refused = await play(name)
-                assert len(refused) == 1, refused
-                assert "got      {'closed': True}" in refused[0]
-
-    asyncio.run(test())
+            assert len(refused) == 1, refused
+            assert "got      {'closed': True}" in refused[0]
 
 
 def test_protocol_named_twice_counts_once_and_the_group_goes_on() -> None:

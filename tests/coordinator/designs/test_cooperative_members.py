@@ -58,55 +58,52 @@ async def delivered_while_joining(members: list[Running], producer: NumberedProd
     assert all(map(joining, members))
 
 
-def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_both_rounds(
+async def test_join_moves_two_of_twelve_partitions_while_the_others_are_delivered_in_both_rounds(
     chroot: str, tmp_path: Path
 ) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
-            await create_topics(broker, {"t": 12})
-            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
+        await create_topics(broker, {"t": 12})
+        producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
 
-            async def joined(name: str, listener: Listener) -> Running:
-                member = eager(bootstrap_of(broker), settings={**COOPERATIVE, "client.id": name})
-                member.listener = listener
-                stack.push_async_callback(member.close)
-                return await member.begin({"t": 1})
+        async def joined(name: str, listener: Listener) -> Running:
+            member = eager(bootstrap_of(broker), settings={**COOPERATIVE, "client.id": name})
+            member.listener = listener
+            stack.push_async_callback(member.close)
+            return await member.begin({"t": 1})
 
-            slow = HeldListener()
-            members = [await joined("a", slow), *[await joined(name, Listener()) for name in "bcd"]]
-            await settled(members, EVERYTHING)
-            generation, had, asked = generation_of(members[0]), [m.owned for m in members], requests(members)
-            before = stopped(members)
+        slow = HeldListener()
+        members = [await joined("a", slow), *[await joined(name, Listener()) for name in "bcd"]]
+        await settled(members, EVERYTHING)
+        generation, had, asked = generation_of(members[0]), [m.owned for m in members], requests(members)
+        before = stopped(members)
 
-            late, others = members[0], members[1:]
-            await late.pause()  # it has yet to join: the others' joins are parked
-            joiner = await joined("e", Listener())
-            await delivered_while_joining(others, producer)
-            slow.free.clear()
-            late.resume()
-            await until(lambda: generation_of(late) == generation + 1, 60, "the first round to be over")
-            await until(lambda: all(generation_of(m) == generation + 1 for m in others), 60, "all members to finish")
-            await delivered_while_joining(others, producer)
-            slow.free.set()
-            everyone = [*members, joiner]
-            await settled(everyone, EVERYTHING)
+        late, others = members[0], members[1:]
+        await late.pause()  # it has yet to join: the others' joins are parked
+        joiner = await joined("e", Listener())
+        await delivered_while_joining(others, producer)
+        slow.free.clear()
+        late.resume()
+        await until(lambda: generation_of(late) == generation + 1, 60, "the first round to be over")
+        await until(lambda: all(generation_of(m) == generation + 1 for m in others), 60, "all members to finish")
+        await delivered_while_joining(others, producer)
+        slow.free.set()
+        everyone = [*members, joiner]
+        await settled(everyone, EVERYTHING)
 
-            assert generation_of(joiner) == generation + 2
-            assert sorted(len(member.owned) for member in everyone) == [2, 2, 2, 3, 3]
-            assert stopped(members) - before == 2
-            assert all(member.owned <= owned for member, owned in zip(members, had, strict=True))
-            spent = requests(everyone) - asked
-            assert (spent["JoinGroup"], spent["SyncGroup"]) == (11, 10)
+        assert generation_of(joiner) == generation + 2
+        assert sorted(len(member.owned) for member in everyone) == [2, 2, 2, 3, 3]
+        assert stopped(members) - before == 2
+        assert all(member.owned <= owned for member, owned in zip(members, had, strict=True))
+        spent = requests(everyone) - asked
+        assert (spent["JoinGroup"], spent["SyncGroup"]) == (11, 10)
 
-            before = stopped(members)
-            await joiner.close()
-            await settled(members, EVERYTHING)
-            assert generation_of(members[0]) == generation + 3
-            assert stopped(members) == before
+        before = stopped(members)
+        await joiner.close()
+        await settled(members, EVERYTHING)
+        assert generation_of(members[0]) == generation + 3
+        assert stopped(members) == before
 
-            await until(lambda: delivered(everyone) >= 120, 60, "the rest to be read")
-            assert delivered(everyone) == 120  # nothing twice: partitions that moved were committed first
-            assert not any(member.listener.of("lost") for member in everyone)
-
-    asyncio.run(test())
+        await until(lambda: delivered(everyone) >= 120, 60, "the rest to be read")
+        assert delivered(everyone) == 120  # nothing twice: partitions that moved were committed first
+        assert not any(member.listener.of("lost") for member in everyone)

@@ -127,60 +127,54 @@ def assigned_at_ns(events: list[dict[str, object]], partitions: Owned) -> int:
     return next(int(str(e["ns"])) for e in events if wanted <= came(e))
 
 
-def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(chroot: str, tmp_path: Path) -> None:
-    """Three rounds: it leaves, it returns, the delay ends. The others deliver during all of them."""
-
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            story = await stack.enter_async_context(without_c2(chroot, tmp_path))
-            await until(lambda: all(map(story.rounds, story.staying)), 60, "the first round")
-            returned = await member_of(story.bootstrap).begin({"t": 1})
-            stack.push_async_callback(returned.close)
-            await until(lambda: returned.owned == story.lost, 60, lambda: f"{returned.owned} to be {story.lost}")
-            await until(
-                lambda: all(len(story.rounds(m)) == 3 for m in story.staying),
-                60,
-                lambda: f"three rounds: {story.described()}",
-            )
-            await until(lambda: {r.partition for r in returned.records} == numbers(story.lost), 60, "records again")
-
-            ended_ns = assigned_at_ns(returned.tracer.of("partitions_assigned"), story.lost)
-            assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS
-            await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 60, "its two rounds to end")
-            first, second = (int(str(e["ns"])) for e in returned.tracer.of("rebalance_ended"))
-            assert first < ended_ns < second, "it returned without partitions, and got its own a round later"
-            triggers = [str(e["trigger"]) for m in story.staying for e in story.since(m, "rebalance_started")]
-            triggers += [str(e["trigger"]) for e in returned.tracer.of("rebalance_started")]
-            assert "scheduled" in triggers
-            for member in story.staying:
-                assert member.owned == story.kept[name(member)]
-                assert goes_on(story, member, ended_ns)
-                assert len(story.rounds(member)) == 3
-
-    asyncio.run(test())
-
-
-def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_the_delay(
+async def test_member_that_returns_gets_its_partitions_back_at_the_end_of_the_delay(
     chroot: str, tmp_path: Path
 ) -> None:
-    async def test() -> None:
-        async with without_c2(chroot, tmp_path) as story:
-            await until(lambda: all(map(story.rounds, story.staying)), 60, "the first round")
-            await shared_out(story.staying, EVERYTHING, timeout_s=60)
-            await until(
-                lambda: all(len(story.rounds(m)) == 2 for m in story.staying),
-                60,
-                lambda: f"two rounds: {story.described()}",
-            )
-            takers = [member for member in story.staying if member.owned & story.lost]
-            ended_ns = min(
-                assigned_at_ns(story.since(member, "partitions_assigned"), member.owned & story.lost)
-                for member in takers
-            )
-            assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS, "no member waited for C2"
-            assert all(goes_on(story, member, ended_ns) for member in story.staying)
+    """Three rounds: it leaves, it returns, the delay ends. The others deliver during all of them."""
+    async with AsyncExitStack() as stack:
+        story = await stack.enter_async_context(without_c2(chroot, tmp_path))
+        await until(lambda: all(map(story.rounds, story.staying)), 60, "the first round")
+        returned = await member_of(story.bootstrap).begin({"t": 1})
+        stack.push_async_callback(returned.close)
+        await until(lambda: returned.owned == story.lost, 60, lambda: f"{returned.owned} to be {story.lost}")
+        await until(
+            lambda: all(len(story.rounds(m)) == 3 for m in story.staying),
+            60,
+            lambda: f"three rounds: {story.described()}",
+        )
+        await until(lambda: {r.partition for r in returned.records} == numbers(story.lost), 60, "records again")
 
-    asyncio.run(test())
+        ended_ns = assigned_at_ns(returned.tracer.of("partitions_assigned"), story.lost)
+        assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS
+        await until(lambda: len(returned.tracer.of("rebalance_ended")) == 2, 60, "its two rounds to end")
+        first, second = (int(str(e["ns"])) for e in returned.tracer.of("rebalance_ended"))
+        assert first < ended_ns < second, "it returned without partitions, and got its own a round later"
+        triggers = [str(e["trigger"]) for m in story.staying for e in story.since(m, "rebalance_started")]
+        triggers += [str(e["trigger"]) for e in returned.tracer.of("rebalance_started")]
+        assert "scheduled" in triggers
+        for member in story.staying:
+            assert member.owned == story.kept[name(member)]
+            assert goes_on(story, member, ended_ns)
+            assert len(story.rounds(member)) == 3
+
+
+async def test_partitions_of_a_member_that_stays_away_go_to_the_others_at_the_end_of_the_delay(
+    chroot: str, tmp_path: Path
+) -> None:
+    async with without_c2(chroot, tmp_path) as story:
+        await until(lambda: all(map(story.rounds, story.staying)), 60, "the first round")
+        await shared_out(story.staying, EVERYTHING, timeout_s=60)
+        await until(
+            lambda: all(len(story.rounds(m)) == 2 for m in story.staying),
+            60,
+            lambda: f"two rounds: {story.described()}",
+        )
+        takers = [member for member in story.staying if member.owned & story.lost]
+        ended_ns = min(
+            assigned_at_ns(story.since(member, "partitions_assigned"), member.owned & story.lost) for member in takers
+        )
+        assert ended_ns - story.left_ns >= DELAY_MS * NS_PER_MS, "no member waited for C2"
+        assert all(goes_on(story, member, ended_ns) for member in story.staying)
 
 
 def numbers(partitions: frozenset[TopicPartition]) -> set[int]:

@@ -82,56 +82,50 @@ async def commit_as(broker: Broker, identity: Identity, offset: int) -> str:
         return (await calls.commit(connection, identity, {P0: offset}))[P0]
 
 
-def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with laboratory(chroot, tmp_path, {}, {}) as (broker, members):
-            async with producing(bootstrap_of(broker)) as producer:
-                await producer.send("t", 10)
-                await shared_out(members, EVERYTHING)
-                joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
-                await shared_out([*members, joiner], EVERYTHING)
-                await producer.send("t", 10)
-                everybody = [*members, joiner]
-                await until(lambda: sum(len(m.records) for m in everybody) >= 80, 60, "all the records")
-                left = id_of(joiner)
-                await joiner.close()
-                await shared_out(members, EVERYTHING)
-                await producer.send("t", 5)
-                await until(lambda: sum(len(m.records) for m in everybody) >= 100, 60, "the last records")
-            delivered = [(r.partition, r.offset) for m in everybody for r in m.records]
-            assert len(delivered) == len(set(delivered)) == 100
-            for member in members:
-                await committed_all(member)
-                # Only the coordinator watches, and no member reads: each id is one create.
-                assert not member.tracer.of("zk_notified")
-                assert {event["op"] for event in member.tracer.of("zk_op")} == {"create"}
-            assert [kind for kind, _, _ in joiner.listener.heard] == ["assigned", "revoked"]
-            assert await commit_as(broker, Identity(left, 3), 1) in ("ILLEGAL_GENERATION", "UNKNOWN_CONSUMER")
-
-    asyncio.run(test())
+async def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, tmp_path: Path) -> None:
+    async with laboratory(chroot, tmp_path, {}, {}) as (broker, members):
+        async with producing(bootstrap_of(broker)) as producer:
+            await producer.send("t", 10)
+            await shared_out(members, EVERYTHING)
+            joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+            await shared_out([*members, joiner], EVERYTHING)
+            await producer.send("t", 10)
+            everybody = [*members, joiner]
+            await until(lambda: sum(len(m.records) for m in everybody) >= 80, 60, "all the records")
+            left = id_of(joiner)
+            await joiner.close()
+            await shared_out(members, EVERYTHING)
+            await producer.send("t", 5)
+            await until(lambda: sum(len(m.records) for m in everybody) >= 100, 60, "the last records")
+        delivered = [(r.partition, r.offset) for m in everybody for r in m.records]
+        assert len(delivered) == len(set(delivered)) == 100
+        for member in members:
+            await committed_all(member)
+            # Only the coordinator watches, and no member reads: each id is one create.
+            assert not member.tracer.of("zk_notified")
+            assert {event["op"] for event in member.tracer.of("zk_op")} == {"create"}
+        assert [kind for kind, _, _ in joiner.listener.heard] == ["assigned", "revoked"]
+        assert await commit_as(broker, Identity(left, 3), 1) in ("ILLEGAL_GENERATION", "UNKNOWN_CONSUMER")
 
 
-def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
-            await shared_out([dying, other], EVERYTHING)
-            old, assigned, given_up = id_of(dying), dying.tracer.of("partitions_assigned")[-1], dying.owned
-            heard = len(dying.listener.heard)
-            consumer = dying.consumer
-            assert isinstance(consumer, ServerConsumer)
-            await expire(consumer.session)
-            await until(lambda: dying.consumer.member_ids not in ((), (old,)), 60, "another id")
-            await shared_out([dying, other], EVERYTHING)
-            # The coordinator, which saw its id go, may have commanded it to stop before it noticed that its session
-            # expired. Either way it gave up its partitions once.
-            what, _, partitions = dying.listener.heard[heard]
-            assert (what in ("lost", "revoked"), partitions) == (True, given_up)
-            stale = Identity(old, assigned["generation"])
-            assert await commit_as(broker, stale, 1) == "UNKNOWN_CONSUMER"
-            not_mine = next(tp for tp in sorted(EVERYTHING) if tp not in dying.owned)
-            assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
-
-    asyncio.run(test())
+async def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
+    async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
+        await shared_out([dying, other], EVERYTHING)
+        old, assigned, given_up = id_of(dying), dying.tracer.of("partitions_assigned")[-1], dying.owned
+        heard = len(dying.listener.heard)
+        consumer = dying.consumer
+        assert isinstance(consumer, ServerConsumer)
+        await expire(consumer.session)
+        await until(lambda: dying.consumer.member_ids not in ((), (old,)), 60, "another id")
+        await shared_out([dying, other], EVERYTHING)
+        # The coordinator, which saw its id go, may have commanded it to stop before it noticed that its session
+        # expired. Either way it gave up its partitions once.
+        what, _, partitions = dying.listener.heard[heard]
+        assert (what in ("lost", "revoked"), partitions) == (True, given_up)
+        stale = Identity(old, assigned["generation"])
+        assert await commit_as(broker, stale, 1) == "UNKNOWN_CONSUMER"
+        not_mine = next(tp for tp in sorted(EVERYTHING) if tp not in dying.owned)
+        assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
 
 
 def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
@@ -177,67 +171,59 @@ def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_no
         asyncio.run(test())
 
 
-def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(
+async def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(
     chroot: str, tmp_path: Path
 ) -> None:
     """Only from ZooKeeper: the coordinator, which it still reaches, sees its id go; its own clock may be first."""
-
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
-            servers, folder = split_chroot(chroot)
-            proxy = TcpProxy("cut", SilentTracer())
-            stack.push_async_callback(proxy.stop)
-            await proxy.start(int(servers.rpartition(":")[2]))
-            settings = {"zookeeper.session.timeout.ms": "3000", "zookeeper.connection.timeout.ms": "30000"}
-            settings["command.wait.ms"] = "60000"
-            cut = commanded(bootstrap_of(broker), f"127.0.0.1:{proxy.port}{folder}", settings=settings)
-            stack.push_async_callback(cut.close)
-            await cut.begin({"t": 1})
-            await shared_out([member, cut], EVERYTHING)
-            proxy.cut()
-            await shared_out([member], EVERYTHING)
-            gone = cut.tracer.of("partitions_lost", "partitions_revoked")[-1]
-            assert len(gone["all"]) == 0
-            assert gone["ns"] < member.tracer.of("partitions_assigned")[-1]["ns"]
-            proxy.heal()
-            await shared_out([member, cut], EVERYTHING)
-
-    asyncio.run(test())
+    async with AsyncExitStack() as stack:
+        broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+        servers, folder = split_chroot(chroot)
+        proxy = TcpProxy("cut", SilentTracer())
+        stack.push_async_callback(proxy.stop)
+        await proxy.start(int(servers.rpartition(":")[2]))
+        settings = {"zookeeper.session.timeout.ms": "3000", "zookeeper.connection.timeout.ms": "30000"}
+        settings["command.wait.ms"] = "60000"
+        cut = commanded(bootstrap_of(broker), f"127.0.0.1:{proxy.port}{folder}", settings=settings)
+        stack.push_async_callback(cut.close)
+        await cut.begin({"t": 1})
+        await shared_out([member, cut], EVERYTHING)
+        proxy.cut()
+        await shared_out([member], EVERYTHING)
+        gone = cut.tracer.of("partitions_lost", "partitions_revoked")[-1]
+        assert len(gone["all"]) == 0
+        assert gone["ns"] < member.tracer.of("partitions_assigned")[-1]["ns"]
+        proxy.heal()
+        await shared_out([member, cut], EVERYTHING)
 
 
-def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_timeout(
+async def test_callback_that_does_not_return_stalls_the_group_until_the_rebalance_timeout(
     chroot: str, tmp_path: Path
 ) -> None:
     """The stall of this design: all other members have stopped, and wait for the one that does not acknowledge."""
+    timeout = {"group.server.rebalance.timeout.ms": "2000"}
+    async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
+        await shared_out([stuck, other], EVERYTHING)
+        released = asyncio.Event()
+        on_revoked = stuck.listener.on_revoked
 
-    async def test() -> None:
-        timeout = {"group.server.rebalance.timeout.ms": "2000"}
-        async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
-            await shared_out([stuck, other], EVERYTHING)
-            released = asyncio.Event()
-            on_revoked = stuck.listener.on_revoked
+        async def wait_for_the_end(stream: int, partitions: frozenset[TopicPartition]) -> None:
+            await released.wait()
+            await on_revoked(stream, partitions)
 
-            async def wait_for_the_end(stream: int, partitions: frozenset[TopicPartition]) -> None:
-                await released.wait()
-                await on_revoked(stream, partitions)
-
-            stuck.listener.on_revoked = wait_for_the_end  # type: ignore[method-assign]
-            held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
-            ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
-            joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
-            await until(lambda: other.owned == frozenset(), 60, "the other member to stop")
-            assert stuck.owned == held
-            await until(lambda: len(other.owned) == len(joiner.owned) == 2, 60, "the two to go on without it")
-            await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 60, "the other member to report it")
-            # The coordinator counts from the start of the round, which its members learn of some time later.
-            assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
-            late = await stuck.consumer.commit(dict.fromkeys(held, 1))
-            assert set(late.refused) == held
-            assert set(late.refused.values()) <= {"UNKNOWN_CONSUMER", "ILLEGAL_GENERATION"}
-            released.set()
-            await shared_out([stuck, other, joiner], EVERYTHING)
-            assert stuck.tracer.of("partitions_lost")[-1]["generation"] == generation
-            await joiner.close()
-
-    asyncio.run(test())
+        stuck.listener.on_revoked = wait_for_the_end  # type: ignore[method-assign]
+        held, generation = stuck.owned, stuck.tracer.of("partitions_assigned")[-1]["generation"]
+        ended, before_ns = len(other.tracer.of("rebalance_ended")), SystemClock().monotonic_ns()
+        joiner = await commanded(bootstrap_of(broker), chroot).begin({"t": 1})
+        await until(lambda: other.owned == frozenset(), 60, "the other member to stop")
+        assert stuck.owned == held
+        await until(lambda: len(other.owned) == len(joiner.owned) == 2, 60, "the two to go on without it")
+        await until(lambda: len(other.tracer.of("rebalance_ended")) > ended, 60, "the other member to report it")
+        # The coordinator counts from the start of the round, which its members learn of some time later.
+        assert other.tracer.of("rebalance_ended")[-1]["ns"] - before_ns >= 2_000_000_000
+        late = await stuck.consumer.commit(dict.fromkeys(held, 1))
+        assert set(late.refused) == held
+        assert set(late.refused.values()) <= {"UNKNOWN_CONSUMER", "ILLEGAL_GENERATION"}
+        released.set()
+        await shared_out([stuck, other, joiner], EVERYTHING)
+        assert stuck.tracer.of("partitions_lost")[-1]["generation"] == generation
+        await joiner.close()

@@ -156,28 +156,24 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
         asyncio.run(test())
 
 
-def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_path: Path) -> None:
+async def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_path: Path) -> None:
     """The drawback of this plan (article 003 §2.2): strategies live in the broker."""
-
-    async def test() -> None:
-        async with opened(chroot) as session:
-            async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-                await create_topics(broker, {"t": 3, "u": 3})
-                async with two_members(broker, session) as (a, b):
-                    await until(lambda: (len(a.offsets), len(b.offsets)) == (4, 2), 60, "shares by range")
-                    generation = a.generation
-                    assert (await a.ask(strategy="roundrobin", wait_ms=0)).error is ServerError.INCONSISTENT_STRATEGY
-                    assert (await a.ask(strategy="of-my-own", wait_ms=0)).error is ServerError.UNKNOWN_STRATEGY
-                    assert (await a.ask(strategy="range", wait_ms=0)).error is ServerError.NONE
-            settings = {"group.server.assignment.strategy": "roundrobin"}
-            async with (
-                running_broker(chroot, tmp_path, settings=settings, mount=(mount,)) as broker,
-                two_members(broker, session) as (a, b),
-            ):
-                await until(lambda: (len(a.offsets), len(b.offsets)) == (3, 3), 60, "shares by roundrobin")
-                assert a.generation == generation + 1, "one round, and the generation goes on"
-
-    asyncio.run(test())
+    async with opened(chroot) as session:
+        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+            await create_topics(broker, {"t": 3, "u": 3})
+            async with two_members(broker, session) as (a, b):
+                await until(lambda: (len(a.offsets), len(b.offsets)) == (4, 2), 60, "shares by range")
+                generation = a.generation
+                assert (await a.ask(strategy="roundrobin", wait_ms=0)).error is ServerError.INCONSISTENT_STRATEGY
+                assert (await a.ask(strategy="of-my-own", wait_ms=0)).error is ServerError.UNKNOWN_STRATEGY
+                assert (await a.ask(strategy="range", wait_ms=0)).error is ServerError.NONE
+        settings = {"group.server.assignment.strategy": "roundrobin"}
+        async with (
+            running_broker(chroot, tmp_path, settings=settings, mount=(mount,)) as broker,
+            two_members(broker, session) as (a, b),
+        ):
+            await until(lambda: (len(a.offsets), len(b.offsets)) == (3, 3), 60, "shares by roundrobin")
+            assert a.generation == generation + 1, "one round, and the generation goes on"
 
 
 @asynccontextmanager
@@ -208,45 +204,42 @@ def test_a_broker_does_not_start_with_an_unusable_strategy(
         asyncio.run(broker.start())
 
 
-def test_a_group_id_belongs_to_one_design_at_a_time(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker, client_of(broker) as client:
-            await create_topics(broker, {"t": 4})
-            connection = await client.any_connection()
+async def test_a_group_id_belongs_to_one_design_at_a_time(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker, client_of(broker) as client:
+        await create_topics(broker, {"t": 4})
+        connection = await client.any_connection()
 
-            async def join() -> tuple[str, str]:
-                body = {
-                    "group_id": GROUP,
-                    "session_timeout": 10_000,
-                    "rebalance_timeout": 10_000,
-                    "protocol_type": "consumer",
-                    "protocols": [{"name": "range", "metadata": b""}],
-                }
-                answer = await connection.call(Api.JoinGroup, body, version=3)
-                return answer.error_code.name, answer.member_id
+        async def join() -> tuple[str, str]:
+            body = {
+                "group_id": GROUP,
+                "session_timeout": 10_000,
+                "rebalance_timeout": 10_000,
+                "protocol_type": "consumer",
+                "protocols": [{"name": "range", "metadata": b""}],
+            }
+            answer = await connection.call(Api.JoinGroup, body, version=3)
+            return answer.error_code.name, answer.member_id
 
-            async with raw_member(chroot, address(broker), "a", wait_ms=300) as a:
-                await a.running(1)
-                assert (await join())[0] == "inconsistent_group_protocol"
-                row = (await connection.call(Api.DescribeGroups, {"groups": [GROUP]}, version=5)).groups[0]
-                assert (row.group_state, row.protocol_type, row.protocol_data) == ("Stable", "server", "range")
-                assert [member.member_id for member in row.members] == ["a"]
-                rows = (await connection.call(Api.ListGroups, {}, version=4)).groups
-                assert [(row.group_id, row.protocol_type) for row in rows] == [(GROUP, "server")]
-                # The topic grows while all members run: one more round, for all of it.
-                body = {"topics": [{"name": "t", "count": 6}], "timeout": 10_000}
-                await connection.call(Api.CreatePartitions, body)
-                await until(lambda: len(a.offsets) == 6, 60, lambda: f"a to own the new partitions: {a.commands}")
-                # A garbled request costs its sender the connection, and affects no other member.
-                with pytest.raises(Disconnected):
-                    await a.ask(wait_ms=-1)
-            await until(lambda: join_works(join), 60, "the classic group to be accepted")
-            asked = RawMember("b", a.session, address(broker))
-            assert (await asked.ask(wait_ms=0)).error is ServerError.INCONSISTENT_GROUP_PROTOCOL
-            assert await asked.commit({T[0]: 1}) == {"t-0": "INCONSISTENT_GROUP_PROTOCOL"}
-            await asked.close()
-
-    asyncio.run(test())
+        async with raw_member(chroot, address(broker), "a", wait_ms=300) as a:
+            await a.running(1)
+            assert (await join())[0] == "inconsistent_group_protocol"
+            row = (await connection.call(Api.DescribeGroups, {"groups": [GROUP]}, version=5)).groups[0]
+            assert (row.group_state, row.protocol_type, row.protocol_data) == ("Stable", "server", "range")
+            assert [member.member_id for member in row.members] == ["a"]
+            rows = (await connection.call(Api.ListGroups, {}, version=4)).groups
+            assert [(row.group_id, row.protocol_type) for row in rows] == [(GROUP, "server")]
+            # The topic grows while all members run: one more round, for all of it.
+            body = {"topics": [{"name": "t", "count": 6}], "timeout": 10_000}
+            await connection.call(Api.CreatePartitions, body)
+            await until(lambda: len(a.offsets) == 6, 60, lambda: f"a to own the new partitions: {a.commands}")
+            # A garbled request costs its sender the connection, and affects no other member.
+            with pytest.raises(Disconnected):
+                await a.ask(wait_ms=-1)
+        await until(lambda: join_works(join), 60, "the classic group to be accepted")
+        asked = RawMember("b", a.session, address(broker))
+        assert (await asked.ask(wait_ms=0)).error is ServerError.INCONSISTENT_GROUP_PROTOCOL
+        assert await asked.commit({T[0]: 1}) == {"t-0": "INCONSISTENT_GROUP_PROTOCOL"}
+        await asked.close()
 
 
 async def join_works(join: Callable[[], Awaitable[tuple[str, str]]]) -> bool:

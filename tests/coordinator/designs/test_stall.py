@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -35,38 +34,34 @@ def traced_ns(member: Running, kind: str, **fields: object) -> int:
 
 
 @pytest.mark.parametrize(("strategy", "keeps"), [("range", 0), ("cooperative-sticky", 2)])
-def test_group_waits_for_the_member_that_does_not_poll(chroot: str, tmp_path: Path, strategy: str, keeps: int) -> None:
+async def test_group_waits_for_the_member_that_does_not_poll(
+    chroot: str, tmp_path: Path, strategy: str, keeps: int
+) -> None:
     """Eager members stop for it; cooperative ones wait for the partitions that move, and read what they have."""
     settings = {"partition.assignment.strategy": strategy}
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
+        await create_topics(broker, {"t": 4})
+        producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
 
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
-            await create_topics(broker, {"t": 4})
-            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+        async def joined(name: str, **more: str) -> Running:
+            member = eager(bootstrap_of(broker), settings={**settings, "client.id": name, **more})
+            stack.push_async_callback(member.close)
+            return await member.begin({"t": 1})
 
-            async def joined(name: str, **more: str) -> Running:
-                member = eager(bootstrap_of(broker), settings={**settings, "client.id": name, **more})
-                stack.push_async_callback(member.close)
-                return await member.begin({"t": 1})
-
-            busy, idle = await joined("a"), await joined("b", **{"max.poll.interval.ms": "12000"})
-            await settled([busy, idle], EVERYTHING)
-            await idle.pause()
-            joiner = await joined("c")
-            await until(lambda: joining(busy), 60, "the busy one to join")
-            began_ns = traced_ns(busy, "phase_entered", phase="join")
-            await producer.send("t", 5)
-            await until(lambda: idle.tracer.of("partitions_lost"), 60, "the idle one to leave")
-            await settled([busy, joiner], EVERYTHING)
-            ended_ns = min(
-                int(str(e["ns"])) for e in busy.tracer.of("partitions_assigned") if int(str(e["ns"])) > began_ns
-            )
-            assert traced_ns(idle, "partitions_lost") < ended_ns
-            assert within(busy, began_ns, ended_ns) == 5 * keeps
-            await until(lambda: len(busy.records) + len(joiner.records) == 20, 60, "all records")
-            idle.resume()
-            await settled([busy, idle, joiner], EVERYTHING)
-            assert idle.listener.of("lost")
-
-    asyncio.run(test())
+        busy, idle = await joined("a"), await joined("b", **{"max.poll.interval.ms": "12000"})
+        await settled([busy, idle], EVERYTHING)
+        await idle.pause()
+        joiner = await joined("c")
+        await until(lambda: joining(busy), 60, "the busy one to join")
+        began_ns = traced_ns(busy, "phase_entered", phase="join")
+        await producer.send("t", 5)
+        await until(lambda: idle.tracer.of("partitions_lost"), 60, "the idle one to leave")
+        await settled([busy, joiner], EVERYTHING)
+        ended_ns = min(int(str(e["ns"])) for e in busy.tracer.of("partitions_assigned") if int(str(e["ns"])) > began_ns)
+        assert traced_ns(idle, "partitions_lost") < ended_ns
+        assert within(busy, began_ns, ended_ns) == 5 * keeps
+        await until(lambda: len(busy.records) + len(joiner.records) == 20, 60, "all records")
+        idle.resume()
+        await settled([busy, idle, joiner], EVERYTHING)
+        assert idle.listener.of("lost")

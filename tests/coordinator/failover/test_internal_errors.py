@@ -292,24 +292,9 @@ def test_marker_that_fails_with_an_internal_error_stops_the_partition(
     play(body)
 
 
-def test_internal_error_in_following_topics_stops_every_partition_that_relies_on_it(
+async def test_internal_error_in_following_topics_stops_every_partition_that_relies_on_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    async def body() -> None:
-        class Partition:
-            met: BaseException | None = None
-
-            def stop(self, bug: BaseException) -> None:
-                self.met = bug
-
-        partition: Any = Partition()
-        monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
-        watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # all that it uses of them
-        watcher.follow_topics()
-        await until(lambda: partition.met is not None, 60, "the partition to be stopped")
-        assert isinstance(partition.met, AttributeError)
-        await watcher.stop()
-
     class Watches:
         def watch(self, *_: Any) -> None: ...
 
@@ -319,53 +304,61 @@ def test_internal_error_in_following_topics_stops_every_partition_that_relies_on
         class cluster:  # noqa: N801 - the name of an attribute
             snapshot = None
 
-    asyncio.run(body())
+    class Partition:
+        met: BaseException | None = None
+
+        def stop(self, bug: BaseException) -> None:
+            self.met = bug
+
+    partition: Any = Partition()
+    monkeypatch.setattr("coordinator.service.watcher.MemberWatches", lambda _: Watches())
+    watcher = Watcher(Services(), lambda: [partition])  # type: ignore[arg-type]  # all that it uses of them
+    watcher.follow_topics()
+    await until(lambda: partition.met is not None, 60, "the partition to be stopped")
+    assert isinstance(partition.met, AttributeError)
+    await watcher.stop()
 
 
 # -- a real broker ---------------------------------------------------------------------------------------------------
 
 
-def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
+async def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_on(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     place = TopicPartition(OFFSETS_TOPIC, partition_of(SICK, 4))
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        await create_topics(broker, {"t": 1})
+        connections = [await WireConnection.open("127.0.0.1", broker.address.port, "c") for _ in range(3)]
+        one, near, sound = connections
+        await wait_for_coordinator(one, SICK, SOUND)
 
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            await create_topics(broker, {"t": 1})
-            connections = [await WireConnection.open("127.0.0.1", broker.address.port, "c") for _ in range(3)]
-            one, near, sound = connections
-            await wait_for_coordinator(one, SICK, SOUND)
+        async def committed(connection: WireConnection, group: str) -> str:
+            answer = await asyncio.wait_for(connection.send(Api.OffsetCommit, 8, commit(group)), 10)
+            return str(answer.topics[0].partitions[0].error_code.name)
 
-            async def committed(connection: WireConnection, group: str) -> str:
-                answer = await asyncio.wait_for(connection.send(Api.OffsetCommit, 8, commit(group)), 10)
-                return str(answer.topics[0].partitions[0].error_code.name)
-
-            assert await committed(one, SICK) == "none"
-            with monkeypatch.context() as patch:
-                patch.setattr(
-                    partition_module, "encode", failing(partition_module.encode, struct.error("short"), is_of(SICK))
-                )
-                assert await committed(one, SICK) == "unknown_server_error"
-            await until(lambda: broker.cluster.leads(place) is None, 60, "the partition to be resigned")
-            assert await committed(one, SICK) == "not_coordinator"
-            assert await committed(near, NEAR) == "not_coordinator"
-            assert await committed(sound, SOUND) == "none"
-            await asyncio.wait_for(broker.cluster._leading.settled(), 10)  # no retry is pending
-            assert broker.cluster.leads(place) is None, "it would fail again"
-            with monkeypatch.context() as patch:
-                patch.setattr(Machine, "handle", failing(Machine.handle, KeyError("lost"), is_of(SOUND)))
-                with pytest.raises(ConnectionEnded):
-                    await committed(sound, SOUND)
-            assert [type(error) for error in tracebacks(caplog)] == [struct.error, KeyError]
-            for connection in connections:
-                connection.close()
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            again = await WireConnection.open("127.0.0.1", broker.address.port, "c")
-            await wait_for_coordinator(again, SICK, SOUND)
-            wanted = {"group_id": SICK, "topics": [{"name": "t", "partition_indexes": [0]}]}
-            found = await again.send(Api.OffsetFetch, 7, wanted)
-            assert found.topics[0].partitions[0].committed_offset == 5, "nothing acknowledged is lost"
-            again.close()
-
-    asyncio.run(body())
+        assert await committed(one, SICK) == "none"
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                partition_module, "encode", failing(partition_module.encode, struct.error("short"), is_of(SICK))
+            )
+            assert await committed(one, SICK) == "unknown_server_error"
+        await until(lambda: broker.cluster.leads(place) is None, 60, "the partition to be resigned")
+        assert await committed(one, SICK) == "not_coordinator"
+        assert await committed(near, NEAR) == "not_coordinator"
+        assert await committed(sound, SOUND) == "none"
+        await asyncio.wait_for(broker.cluster._leading.settled(), 10)  # no retry is pending
+        assert broker.cluster.leads(place) is None, "it would fail again"
+        with monkeypatch.context() as patch:
+            patch.setattr(Machine, "handle", failing(Machine.handle, KeyError("lost"), is_of(SOUND)))
+            with pytest.raises(ConnectionEnded):
+                await committed(sound, SOUND)
+        assert [type(error) for error in tracebacks(caplog)] == [struct.error, KeyError]
+        for connection in connections:
+            connection.close()
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        again = await WireConnection.open("127.0.0.1", broker.address.port, "c")
+        await wait_for_coordinator(again, SICK, SOUND)
+        wanted = {"group_id": SICK, "topics": [{"name": "t", "partition_indexes": [0]}]}
+        found = await again.send(Api.OffsetFetch, 7, wanted)
+        assert found.topics[0].partitions[0].committed_offset == 5, "nothing acknowledged is lost"
+        again.close()

@@ -37,97 +37,87 @@ async def committed(connection: WireConnection, number: int, offset: int, group:
     assert answer.topics[0].partitions[0].error_code is ErrorCode.none, answer
 
 
-def test_topic_has_the_keys_and_values_that_4_1_1_writes_in_the_same_conversation(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            await create_topics(broker, {"t": 2})
-            # As recorded: what is stored includes the client's id.
-            connection = await WireConnection.open("127.0.0.1", broker.address.port, "log")
-            written = await converse(connection)
-            connection.close()
-        assert written == json.loads(RECORDED.read_text())
+async def test_topic_has_the_keys_and_values_that_4_1_1_writes_in_the_same_conversation(
+    chroot: str, tmp_path: Path
+) -> None:
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        await create_topics(broker, {"t": 2})
+        # As recorded: what is stored includes the client's id.
+        connection = await WireConnection.open("127.0.0.1", broker.address.port, "log")
+        written = await converse(connection)
+        connection.close()
+    assert written == json.loads(RECORDED.read_text())
 
-    asyncio.run(body())
 
-
-def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroot: str, tmp_path: Path) -> None:
+async def test_offsets_grow_with_every_write_and_stay_when_the_coordinator_moves(chroot: str, tmp_path: Path) -> None:
     """A reader continues at the next coordinator where it was, and misses no write."""
     place = TopicPartition(TOPIC, NUMBER)
-
-    async def body() -> None:
-        async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
-            await create_topics(brokers[0], {"t": 2})
-            connections = [await connected(broker) for broker in brokers]
-            # Either broker may become its leader; the first lookup creates the topic.
-            await connections[0].send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": [GROUP]})
-            await until(
-                lambda: any(broker.cluster.leads(place) for broker in brokers), 20, "one of the brokers to lead"
-            )
-            (first,) = [n for n in (0, 1) if brokers[n].cluster.leads(place)]
-            old, new = connections[first], connections[1 - first]
-            await wait_for_coordinator(old, GROUP)
-            reader = await OffsetsTopic.of(old)
-            reader.positions = {NUMBER: 0}
-            for offset in range(3):
-                await committed(old, 0, offset)
-            await committed(old, 1, 9)
-            seen = await reader.new()
-            assert [r.offset for r in seen] == [2, 3], "only the newest write of a key is kept"
-            assert seen[0].key == b"\0\x01\0\x01g\0\x01t" + bytes(4)
-            await committed(old, 0, 3)
-            (again,) = await reader.new()
-            assert (again.offset, again.key) == (4, seen[0].key)
-            assert again.value is not None
-            assert again.value[2:10] == (3).to_bytes(8)
-            before = await OffsetsTopic.of(old)
-            before.positions = {NUMBER: 0}
-            kept = await before.new()
-            await brokers[first].stop()
-            await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 60, "the other broker to lead")
-            await wait_for_coordinator(new, GROUP)
-            reader.connection = before.connection = new
-            before.positions = {NUMBER: 0}
-            assert await before.new() == kept
-            await committed(new, 1, 10)
-            (after,) = await reader.new()
-            assert (after.offset, after.key) == (5, seen[1].key)
-            assert after.leader_epoch > again.leader_epoch
-            epochs = {"topic": TOPIC, "partitions": [{"partition": NUMBER, "leader_epoch": again.leader_epoch}]}
-            answer = await new.send(Api.OffsetForLeaderEpoch, 3, {"replica_id": -2, "topics": [epochs]})
-            assert answer.topics[0].partitions[0].end_offset == 5
-            for connection in connections:
-                connection.close()
-
-    asyncio.run(body())
-
-
-def test_ends_times_and_watermarks_are_those_of_a_log(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
-            await create_topics(broker, {"t": 2})
-            connection = await connected(broker)
-            await wait_for_coordinator(connection, GROUP)
-            topic = await OffsetsTopic.of(connection)
-            assert await topic.offset_at(NUMBER, EARLIEST) == await topic.offset_at(NUMBER, LATEST) == (0, -1)
-            for number in (0, 1, 0):
-                await committed(connection, number, 5)
-            assert await topic.offset_at(NUMBER, EARLIEST) == (0, -1)
-            assert await topic.offset_at(NUMBER, LATEST) == (3, -1)
-            part = await topic.fetched(NUMBER, 0)
-            assert (part.high_watermark, part.last_stable_offset, part.log_start_offset) == (3, 3, 0)
-            one, two = sorted(r for r in await topic.new())
-            assert (one.offset, two.offset) == (1, 2)
-            assert one.timestamp_ms <= two.timestamp_ms
-            assert await topic.offset_at(NUMBER, 0) == (1, one.timestamp_ms)
-            assert await topic.offset_at(NUMBER, two.timestamp_ms + 1) == (-1, -1)
-            assert (await topic.offset_at(NUMBER, MAX_TIMESTAMP))[1] == two.timestamp_ms
-            above = await topic.fetched(NUMBER, 4)
-            assert above.error_code is ErrorCode.offset_out_of_range
-            waiting = asyncio.create_task(topic.fetched(NUMBER, 3))
-            assert not (await waiting).records
+    async with running_cluster(2, chroot, tmp_path, mount=(mount,)) as brokers:
+        await create_topics(brokers[0], {"t": 2})
+        connections = [await connected(broker) for broker in brokers]
+        # Either broker may become its leader; the first lookup creates the topic.
+        await connections[0].send(Api.FindCoordinator, 4, {"key_type": 0, "coordinator_keys": [GROUP]})
+        await until(lambda: any(broker.cluster.leads(place) for broker in brokers), 20, "one of the brokers to lead")
+        (first,) = [n for n in (0, 1) if brokers[n].cluster.leads(place)]
+        old, new = connections[first], connections[1 - first]
+        await wait_for_coordinator(old, GROUP)
+        reader = await OffsetsTopic.of(old)
+        reader.positions = {NUMBER: 0}
+        for offset in range(3):
+            await committed(old, 0, offset)
+        await committed(old, 1, 9)
+        seen = await reader.new()
+        assert [r.offset for r in seen] == [2, 3], "only the newest write of a key is kept"
+        assert seen[0].key == b"\0\x01\0\x01g\0\x01t" + bytes(4)
+        await committed(old, 0, 3)
+        (again,) = await reader.new()
+        assert (again.offset, again.key) == (4, seen[0].key)
+        assert again.value is not None
+        assert again.value[2:10] == (3).to_bytes(8)
+        before = await OffsetsTopic.of(old)
+        before.positions = {NUMBER: 0}
+        kept = await before.new()
+        await brokers[first].stop()
+        await until(lambda: brokers[1 - first].cluster.leads(place) is not None, 60, "the other broker to lead")
+        await wait_for_coordinator(new, GROUP)
+        reader.connection = before.connection = new
+        before.positions = {NUMBER: 0}
+        assert await before.new() == kept
+        await committed(new, 1, 10)
+        (after,) = await reader.new()
+        assert (after.offset, after.key) == (5, seen[1].key)
+        assert after.leader_epoch > again.leader_epoch
+        epochs = {"topic": TOPIC, "partitions": [{"partition": NUMBER, "leader_epoch": again.leader_epoch}]}
+        answer = await new.send(Api.OffsetForLeaderEpoch, 3, {"replica_id": -2, "topics": [epochs]})
+        assert answer.topics[0].partitions[0].end_offset == 5
+        for connection in connections:
             connection.close()
 
-    asyncio.run(body())
+
+async def test_ends_times_and_watermarks_are_those_of_a_log(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
+        await create_topics(broker, {"t": 2})
+        connection = await connected(broker)
+        await wait_for_coordinator(connection, GROUP)
+        topic = await OffsetsTopic.of(connection)
+        assert await topic.offset_at(NUMBER, EARLIEST) == await topic.offset_at(NUMBER, LATEST) == (0, -1)
+        for number in (0, 1, 0):
+            await committed(connection, number, 5)
+        assert await topic.offset_at(NUMBER, EARLIEST) == (0, -1)
+        assert await topic.offset_at(NUMBER, LATEST) == (3, -1)
+        part = await topic.fetched(NUMBER, 0)
+        assert (part.high_watermark, part.last_stable_offset, part.log_start_offset) == (3, 3, 0)
+        one, two = sorted(r for r in await topic.new())
+        assert (one.offset, two.offset) == (1, 2)
+        assert one.timestamp_ms <= two.timestamp_ms
+        assert await topic.offset_at(NUMBER, 0) == (1, one.timestamp_ms)
+        assert await topic.offset_at(NUMBER, two.timestamp_ms + 1) == (-1, -1)
+        assert (await topic.offset_at(NUMBER, MAX_TIMESTAMP))[1] == two.timestamp_ms
+        above = await topic.fetched(NUMBER, 4)
+        assert above.error_code is ErrorCode.offset_out_of_range
+        waiting = asyncio.create_task(topic.fetched(NUMBER, 3))
+        assert not (await waiting).records
+        connection.close()
 
 
 def test_client_may_read_but_not_write_the_topic(chroot: str, tmp_path: Path) -> None:

@@ -113,41 +113,35 @@ def test_every_answer_is_sent_once_in_order(order, failing, rounds):
     asyncio.run(test())
 
 
-def test_answer_that_nobody_waits_for_does_not_stop_those_after_it():
-    async def test() -> None:
-        turns = TurnsByHand()
-        reply_queue = ReplyQueue(turns)
-        given_out: list[Any] = []
-        reply_queue.expect(2, lambda answer: answer.assignment).on_complete(given_out.append)
-        reply_queue.put([reply(1), reply(2)])
-        turns.run()
-        reply_queue.expect(3, lambda answer: answer.assignment).on_complete(given_out.append)
-        reply_queue.put([reply(3)])
-        turns.run()
-        assert (given_out, turns.failures) == ([b"2", b"3"], 1)
-        await reply_queue.emptied()
-
-    asyncio.run(test())
+async def test_answer_that_nobody_waits_for_does_not_stop_those_after_it():
+    turns = TurnsByHand()
+    reply_queue = ReplyQueue(turns)
+    given_out: list[Any] = []
+    reply_queue.expect(2, lambda answer: answer.assignment).on_complete(given_out.append)
+    reply_queue.put([reply(1), reply(2)])
+    turns.run()
+    reply_queue.expect(3, lambda answer: answer.assignment).on_complete(given_out.append)
+    reply_queue.put([reply(3)])
+    turns.run()
+    assert (given_out, turns.failures) == ([b"2", b"3"], 1)
+    await reply_queue.emptied()
 
 
-def test_sent_answer_allows_the_next_request():
-    async def test() -> None:
-        turns = TurnsByHand()
-        reply_queue = ReplyQueue(turns)
-        seen: list[Any] = []
+async def test_sent_answer_allows_the_next_request():
+    turns = TurnsByHand()
+    reply_queue = ReplyQueue(turns)
+    seen: list[Any] = []
 
-        def go_on(answer: bytes) -> None:
-            seen.append(answer)
-            reply_queue.put([reply(2)])  # the connection's next request is answered at once
+    def go_on(answer: bytes) -> None:
+        seen.append(answer)
+        reply_queue.put([reply(2)])  # the connection's next request is answered at once
 
-        reply_queue.expect(0, lambda answer: answer.assignment).on_complete(go_on)
-        for token in (1, 2):
-            reply_queue.expect(token, lambda answer: answer.assignment).on_complete(seen.append)
-        reply_queue.put([reply(0), reply(1)])
-        turns.run()
-        assert seen == [b"0", b"1", b"2"]
-
-    asyncio.run(test())
+    reply_queue.expect(0, lambda answer: answer.assignment).on_complete(go_on)
+    for token in (1, 2):
+        reply_queue.expect(token, lambda answer: answer.assignment).on_complete(seen.append)
+    reply_queue.put([reply(0), reply(1)])
+    turns.run()
+    assert seen == [b"0", b"1", b"2"]
 
 
 # -- a partition ----------------------------------------------------------------------------------------------------
@@ -310,15 +304,12 @@ def test_clients_get_the_same_answers_in_the_same_order_with_late_turns(before, 
 
 
 @pytest.mark.parametrize("verb", ["join", "sync"])
-def test_waiting_requests_are_answered_before_a_partition_is_given_up(verb):
-    async def test() -> None:
-        play = Play(at_once=False)
-        for action in [*FORMED[:-1], *(("join", who) for who in "cc")] if verb == "join" else FORMED[:-1]:
-            await play.act(action)
-        await play.end()
-        assert play.partition.closed
-        last = {Error.NOT_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.NONE}
-        assert {answer.error for answer in play.answers.values()} <= {*last, Error.MEMBER_ID_REQUIRED}
-        assert len(play.answers) == len([a for a in FORMED[:-1] if a[0] != "timer"]) + 2 * (verb == "join")
-
-    asyncio.run(test())
+async def test_waiting_requests_are_answered_before_a_partition_is_given_up(verb):
+    play = Play(at_once=False)
+    for action in [*FORMED[:-1], *(("join", who) for who in "cc")] if verb == "join" else FORMED[:-1]:
+        await play.act(action)
+    await play.end()
+    assert play.partition.closed
+    last = {Error.NOT_COORDINATOR, Error.REBALANCE_IN_PROGRESS, Error.NONE}
+    assert {answer.error for answer in play.answers.values()} <= {*last, Error.MEMBER_ID_REQUIRED}
+    assert len(play.answers) == len([a for a in FORMED[:-1] if a[0] != "timer"]) + 2 * (verb == "join")

@@ -149,21 +149,18 @@ class LostZooKeeper:
 
 
 @pytest.mark.parametrize("error", [ConnectionLost, Unanswered])
-def test_zookeeper_that_does_not_answer_is_waited_for_once_in_a_request(error: type[ZooKeeperError]) -> None:
-    async def test() -> None:
-        lost: Any = LostZooKeeper(error)
-        offsets = ZooKeeperOffsets(lambda: lost, metadata_length_max=4)
-        wanted = [OffsetToCommit("t", 0, 1), OffsetToCommit("t", 1, 1, metadata="x" * 5), OffsetToCommit("t", 2, 1)]
-        assert (await offsets.commit("g", wanted)).partitions == (
-            PartitionError("t", 0, Error.REQUEST_TIMED_OUT),
-            PartitionError("t", 1, Error.OFFSET_METADATA_TOO_LARGE),
-            PartitionError("t", 2, Error.REQUEST_TIMED_OUT),
-        )
-        assert lost.asked == 1
-        assert await offsets.fetch("g", [("t", 0), ("t", 1)]) == {
-            ("t", 0): Error.REQUEST_TIMED_OUT,
-            ("t", 1): Error.REQUEST_TIMED_OUT,
-        }
-        assert lost.asked == 2
-
-    asyncio.run(test())
+async def test_zookeeper_that_does_not_answer_is_waited_for_once_in_a_request(error: type[ZooKeeperError]) -> None:
+    lost: Any = LostZooKeeper(error)
+    offsets = ZooKeeperOffsets(lambda: lost, metadata_length_max=4)
+    wanted = [OffsetToCommit("t", 0, 1), OffsetToCommit("t", 1, 1, metadata="x" * 5), OffsetToCommit("t", 2, 1)]
+    assert (await offsets.commit("g", wanted)).partitions == (
+        PartitionError("t", 0, Error.REQUEST_TIMED_OUT),
+        PartitionError("t", 1, Error.OFFSET_METADATA_TOO_LARGE),
+        PartitionError("t", 2, Error.REQUEST_TIMED_OUT),
+    )
+    assert lost.asked == 1
+    assert await offsets.fetch("g", [("t", 0), ("t", 1)]) == {
+        ("t", 0): Error.REQUEST_TIMED_OUT,
+        ("t", 1): Error.REQUEST_TIMED_OUT,
+    }
+    assert lost.asked == 2

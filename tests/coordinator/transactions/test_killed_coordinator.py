@@ -44,63 +44,55 @@ def stopped(brokers: Brokers, node_id: int) -> None:
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
-def test_successor_completes_a_transaction_whose_coordinator_was_killed_after_prepare(
+async def test_successor_completes_a_transaction_whose_coordinator_was_killed_after_prepare(
     commits: bool, chroot: str, tmp_path: Path
 ):
     """The other broker is stopped, so no marker can reach its partitions before the coordinator is killed."""
-
-    async def test() -> None:
-        async with cluster(chroot, tmp_path, 2) as brokers:
-            await brokers.create_topic("u", len(PARTITIONS))
-            async with transactional(brokers.bootstrap, "x") as producer:
-                await producer.init()
-                for tp in PARTITIONS:
-                    assert await producer.send(tp, str(tp)) is ErrorCode.none
-                coordinator = await producer.coordinator()
-                (other,) = brokers.running.keys() - {coordinator}
-                stopped(brokers, other)
-                assert (await producer.end_once(commits=commits)).error_code is ErrorCode.none
-                process, _ = brokers.running[other]
-                await brokers.kill(coordinator)
-                os.kill(process.pid, signal.SIGCONT)
-            await settled(brokers)
+    async with cluster(chroot, tmp_path, 2) as brokers:
+        await brokers.create_topic("u", len(PARTITIONS))
+        async with transactional(brokers.bootstrap, "x") as producer:
+            await producer.init()
             for tp in PARTITIONS:
-                assert await read(brokers.bootstrap, tp) == ([str(tp)] if commits else [])
-            async with transactional(brokers.bootstrap, "x") as successor:
-                await successor.init()
-                assert (successor.producer_id, successor.epoch) == (producer.producer_id, producer.epoch + 1)
-                assert await successor.send(PARTITIONS[0], "after") is ErrorCode.none
-                assert await successor.end() is ErrorCode.none
-            await settled(brokers)
-            assert (await read(brokers.bootstrap, PARTITIONS[0]))[-1] == "after"
-
-    asyncio.run(test())
+                assert await producer.send(tp, str(tp)) is ErrorCode.none
+            coordinator = await producer.coordinator()
+            (other,) = brokers.running.keys() - {coordinator}
+            stopped(brokers, other)
+            assert (await producer.end_once(commits=commits)).error_code is ErrorCode.none
+            process, _ = brokers.running[other]
+            await brokers.kill(coordinator)
+            os.kill(process.pid, signal.SIGCONT)
+        await settled(brokers)
+        for tp in PARTITIONS:
+            assert await read(brokers.bootstrap, tp) == ([str(tp)] if commits else [])
+        async with transactional(brokers.bootstrap, "x") as successor:
+            await successor.init()
+            assert (successor.producer_id, successor.epoch) == (producer.producer_id, producer.epoch + 1)
+            assert await successor.send(PARTITIONS[0], "after") is ErrorCode.none
+            assert await successor.end() is ErrorCode.none
+        await settled(brokers)
+        assert (await read(brokers.bootstrap, PARTITIONS[0]))[-1] == "after"
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
-def test_transactions_are_whole_whenever_their_coordinator_is_killed(rounds: int, chroot: str, tmp_path: Path):
+async def test_transactions_are_whole_whenever_their_coordinator_is_killed(rounds: int, chroot: str, tmp_path: Path):
     """A SIGKILL at a random moment around EndTxn; the producer asks again until some broker answers."""
-
-    async def test() -> None:
-        moments = random.Random(7)
-        expected: dict[TopicPartition, list[str]] = {tp: [] for tp in PARTITIONS}
-        async with cluster(chroot, tmp_path, 2) as brokers:
-            await brokers.create_topic("u", len(PARTITIONS))
-            for number in range(rounds):
-                commits = number % 3 != 2
-                async with transactional(brokers.bootstrap, f"x{number % 5}") as producer:
-                    await producer.init()
-                    for tp in PARTITIONS:
-                        assert await producer.send(tp, f"{number}-{tp}") is ErrorCode.none
-                    coordinator = await producer.coordinator()
-                    ending: asyncio.Task[Any] = asyncio.create_task(producer.end(commits=commits))
-                    await asyncio.sleep(moments.uniform(0, 0.03))
-                    await brokers.kill(coordinator)
-                    assert await ending is ErrorCode.none
-                await settled(brokers)
-                await brokers.start(coordinator)
-                for tp, values in expected.items():
-                    values.extend([f"{number}-{tp}"] if commits else [])
-                    assert await read(brokers.bootstrap, tp) == values, f"round {number}, {commits=}"
-
-    asyncio.run(test())
+    moments = random.Random(7)
+    expected: dict[TopicPartition, list[str]] = {tp: [] for tp in PARTITIONS}
+    async with cluster(chroot, tmp_path, 2) as brokers:
+        await brokers.create_topic("u", len(PARTITIONS))
+        for number in range(rounds):
+            commits = number % 3 != 2
+            async with transactional(brokers.bootstrap, f"x{number % 5}") as producer:
+                await producer.init()
+                for tp in PARTITIONS:
+                    assert await producer.send(tp, f"{number}-{tp}") is ErrorCode.none
+                coordinator = await producer.coordinator()
+                ending: asyncio.Task[Any] = asyncio.create_task(producer.end(commits=commits))
+                await asyncio.sleep(moments.uniform(0, 0.03))
+                await brokers.kill(coordinator)
+                assert await ending is ErrorCode.none
+            await settled(brokers)
+            await brokers.start(coordinator)
+            for tp, values in expected.items():
+                values.extend([f"{number}-{tp}"] if commits else [])
+                assert await read(brokers.bootstrap, tp) == values, f"round {number}, {commits=}"

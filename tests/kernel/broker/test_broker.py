@@ -40,17 +40,14 @@ def nobody_listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_taken_port_is_reported_before_anything_else_happens(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            port = str(taken.getsockname()[1])
-            with pytest.raises(EnvironmentFault, match=port):
-                await broker_of(chroot, tmp_path / "data", settings={"port": port}).start()
-        assert list((tmp_path / "data").iterdir()) == []
-
-    asyncio.run(test())
+async def test_taken_port_is_reported_before_anything_else_happens(chroot: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        with pytest.raises(EnvironmentFault, match=port):
+            await broker_of(chroot, tmp_path / "data", settings={"port": port}).start()
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_zookeeper_that_is_down_is_unavailable_and_the_port_is_free_again(unused_port: int, tmp_path: Path) -> None:

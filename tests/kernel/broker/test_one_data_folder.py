@@ -68,64 +68,51 @@ async def refused(chroot: str, folder: Path, why: str, *, node_id: int = 2) -> N
     assert names(folder) == before
 
 
-def test_second_broker_with_a_folder_of_its_own_does_not_start(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path / "a", node_id=1) as one:
-            await refused(chroot, tmp_path / "b", f"share one data folder, {tmp_path / 'a'} on .*--folder {tmp_path}")
-            await create_topics(one, {"t": 1})
-            await send_values(one, TP, [b"1"])
-            assert sorted(one.cluster.snapshot.brokers) == [1]
-        await refused(chroot, tmp_path / "b", "share one data folder")
-        async with running_broker(chroot, tmp_path / "a", node_id=1) as one:
-            await until(lambda: one.cluster.leads(TP) is not None, 60, f"broker 1 to lead {TP}")
-            assert await read_values(one, TP) == [b"1"]
-
-    asyncio.run(body())
+async def test_second_broker_with_a_folder_of_its_own_does_not_start(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path / "a", node_id=1) as one:
+        await refused(chroot, tmp_path / "b", f"share one data folder, {tmp_path / 'a'} on .*--folder {tmp_path}")
+        await create_topics(one, {"t": 1})
+        await send_values(one, TP, [b"1"])
+        assert sorted(one.cluster.snapshot.brokers) == [1]
+    await refused(chroot, tmp_path / "b", "share one data folder")
+    async with running_broker(chroot, tmp_path / "a", node_id=1) as one:
+        await until(lambda: one.cluster.leads(TP) is not None, 60, f"broker 1 to lead {TP}")
+        assert await read_values(one, TP) == [b"1"]
 
 
-def test_copy_is_refused_while_brokers_run_and_after_they_have_written_more(chroot: str, tmp_path: Path) -> None:
+async def test_copy_is_refused_while_brokers_run_and_after_they_have_written_more(chroot: str, tmp_path: Path) -> None:
     data, copy, later = tmp_path / "data", tmp_path / "copy", tmp_path / "later"
-
-    async def body() -> None:
-        async with running_broker(chroot, data, node_id=1) as one:
-            shutil.copytree(data, copy)
-            # As broker 1, too: the copy has its session, and must not end it.
-            for node_id in (1, 2):
-                await refused(chroot, copy, "was copied, moved .* while brokers were running", node_id=node_id)
-            assert one.cluster.session.session_id == one.cluster.session.credentials[0]
-            assert sorted(one.cluster.snapshot.brokers) == [1]
-        await refused(chroot, copy, "is an old copy")
-        shutil.copytree(data, later)
-        async with running_broker(chroot, later, node_id=1):
-            await refused(chroot, data, f"is an old copy .*{later} on")
-        await refused(chroot, data, "is an old copy")
-
-    asyncio.run(body())
+    async with running_broker(chroot, data, node_id=1) as one:
+        shutil.copytree(data, copy)
+        # As broker 1, too: the copy has its session, and must not end it.
+        for node_id in (1, 2):
+            await refused(chroot, copy, "was copied, moved .* while brokers were running", node_id=node_id)
+        assert one.cluster.session.session_id == one.cluster.session.credentials[0]
+        assert sorted(one.cluster.snapshot.brokers) == [1]
+    await refused(chroot, copy, "is an old copy")
+    shutil.copytree(data, later)
+    async with running_broker(chroot, later, node_id=1):
+        await refused(chroot, data, f"is an old copy .*{later} on")
+    await refused(chroot, data, "is an old copy")
 
 
-def test_folder_is_adopted_on_request_but_not_beside_running_brokers(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path / "a", node_id=1):
-            with pytest.raises(OtherFolder, match=r"cannot be adopted while other brokers .*\(1\)"):
-                await broker_of(chroot, tmp_path / "b", node_id=2, adopt_folder=True).start()
-        async with broker_of(chroot, tmp_path / "b", node_id=2, adopt_folder=True) as two:
-            assert sorted(two.cluster.snapshot.brokers) == [2]
-            await refused(chroot, tmp_path / "a", "share one data folder|old copy", node_id=1)
-
-    asyncio.run(body())
+async def test_folder_is_adopted_on_request_but_not_beside_running_brokers(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path / "a", node_id=1):
+        with pytest.raises(OtherFolder, match=r"cannot be adopted while other brokers .*\(1\)"):
+            await broker_of(chroot, tmp_path / "b", node_id=2, adopt_folder=True).start()
+    async with broker_of(chroot, tmp_path / "b", node_id=2, adopt_folder=True) as two:
+        assert sorted(two.cluster.snapshot.brokers) == [2]
+        await refused(chroot, tmp_path / "a", "share one data folder|old copy", node_id=1)
 
 
-def test_broker_whose_folder_was_replaced_while_it_had_no_session_stops(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with running_broker(chroot, tmp_path / "a", node_id=1) as one, opened(chroot) as session:
-            data, _ = await session.get(paths.DATA_FOLDER)
-            await session.set(paths.DATA_FOLDER, data.replace(b'"token":"', b'"token":"x'))
-            await expire(one.cluster.session)
-            failure = await asyncio.wait_for(one.failed(), 60)
-            assert isinstance(failure, OtherFolder)
-            assert await session.children(paths.BROKER_IDS) == []
-
-    asyncio.run(body())
+async def test_broker_whose_folder_was_replaced_while_it_had_no_session_stops(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path / "a", node_id=1) as one, opened(chroot) as session:
+        data, _ = await session.get(paths.DATA_FOLDER)
+        await session.set(paths.DATA_FOLDER, data.replace(b'"token":"', b'"token":"x'))
+        await expire(one.cluster.session)
+        failure = await asyncio.wait_for(one.failed(), 60)
+        assert isinstance(failure, OtherFolder)
+        assert await session.children(paths.BROKER_IDS) == []
 
 
 def _mount_namespaces() -> bool:
@@ -133,26 +120,22 @@ def _mount_namespaces() -> bool:
     return tried.returncode == 0
 
 
-def test_other_disk_at_the_same_path_is_another_folder(chroot: str, tmp_path: Path) -> None:
+async def test_other_disk_at_the_same_path_is_another_folder(chroot: str, tmp_path: Path) -> None:
     """As in two containers that have a volume each."""
     if not shutil.which("unshare") or not _mount_namespaces():
         pytest.skip("this user may not make mount namespaces")
     data = tmp_path / "data"
     data.mkdir()
     disk = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs none {data} && exec "$@"', "sh")
-
-    async def body() -> None:
-        async with child(chroot, data, 1, inside=disk) as one:
-            await port_of(one)
-            async with child(chroot, data, 2, inside=disk) as two:
-                _, errors = await two.communicate()
-                assert b"which is another one" in errors, errors
-            one.kill()
-            await one.wait()
-            await refused(chroot, data, "which is another one")
-            assert list(data.iterdir()) == []
-
-    asyncio.run(body())
+    async with child(chroot, data, 1, inside=disk) as one:
+        await port_of(one)
+        async with child(chroot, data, 2, inside=disk) as two:
+            _, errors = await two.communicate()
+            assert b"which is another one" in errors, errors
+        one.kill()
+        await one.wait()
+        await refused(chroot, data, "which is another one")
+        assert list(data.iterdir()) == []
 
 
 async def topic_on_both(chroot: str, folder: Path) -> None:
@@ -197,21 +180,17 @@ async def kills(chroot: str, folders: Mapping[int, Path], rounds: int) -> None:
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.long)])
 @pytest.mark.parametrize("how", ["by a link", "moved", "copied"])
-def test_nothing_acknowledged_is_lost_by_kills(chroot: str, tmp_path: Path, how: str, rounds: int) -> None:
+async def test_nothing_acknowledged_is_lost_by_kills(chroot: str, tmp_path: Path, how: str, rounds: int) -> None:
     data, other = tmp_path / "data", tmp_path / "other"
-
-    async def body() -> None:
-        await topic_on_both(chroot, data)
-        match how:
-            case "by a link":
-                other.symlink_to(data)
-                await kills(chroot, {1: data, 2: other}, rounds)
-            case "moved":
-                data.rename(other)
-                await kills(chroot, {1: other, 2: other}, rounds)
-            case "copied":
-                shutil.copytree(data, other)
-                await kills(chroot, {1: other, 2: other}, rounds)
-                await refused(chroot, data, "is an old copy")
-
-    asyncio.run(body())
+    await topic_on_both(chroot, data)
+    match how:
+        case "by a link":
+            other.symlink_to(data)
+            await kills(chroot, {1: data, 2: other}, rounds)
+        case "moved":
+            data.rename(other)
+            await kills(chroot, {1: other, 2: other}, rounds)
+        case "copied":
+            shutil.copytree(data, other)
+            await kills(chroot, {1: other, 2: other}, rounds)
+            await refused(chroot, data, "is an old copy")

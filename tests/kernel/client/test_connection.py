@@ -272,21 +272,18 @@ def test_cluster_client_tries_the_next_broker_and_reopens_broken_connections(unu
     run(test)
 
 
-def test_receive_buffer_size_is_set():
-    async def conversation():
-        server = BrokerServer({})
-        await server.start()
-        sizes = []
-        for asked in (None, 50_000):
-            connection = await BrokerConnection.open(server.host, server.port, "test", receive_buffer_bytes=asked)
-            socket_ = connection._transport.get_extra_info("socket")
-            sizes.append(socket_.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
-            connection.close()
-            await connection.wait_closed()
-        await server.stop()
-        return sizes
-
-    left_alone, asked_for = asyncio.run(conversation())
+async def test_receive_buffer_size_is_set():
+    server = BrokerServer({})
+    await server.start()
+    sizes = []
+    for asked in (None, 50_000):
+        connection = await BrokerConnection.open(server.host, server.port, "test", receive_buffer_bytes=asked)
+        socket_ = connection._transport.get_extra_info("socket")
+        sizes.append(socket_.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+        connection.close()
+        await connection.wait_closed()
+    await server.stop()
+    left_alone, asked_for = sizes
     assert asked_for in (50_000, 100_000)  # Linux doubles it for its own use
     assert left_alone != asked_for
 

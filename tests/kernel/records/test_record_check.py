@@ -118,7 +118,7 @@ def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goe
     on_a_broker(chroot, tmp_path, test)
 
 
-def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
+async def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
     running: list[int] = []
     most = 0
     go_on = threading.Event()
@@ -130,18 +130,15 @@ def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
         go_on.wait(10)
         running.remove(number)
 
-    async def test() -> None:
-        turn = UnpackingTurn(REAL.threads)
-        tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
-        await until(lambda: running, 60, "the first one")
-        for task in tasks[:3]:
-            task.cancel()
-        await asyncio.gather(*tasks[:3], return_exceptions=True)
-        assert running == [0], "cancelled, but still at work"
-        go_on.set()
-        await asyncio.gather(*tasks[3:])
-
-    asyncio.run(test())
+    turn = UnpackingTurn(REAL.threads)
+    tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
+    await until(lambda: running, 60, "the first one")
+    for task in tasks[:3]:
+        task.cancel()
+    await asyncio.gather(*tasks[:3], return_exceptions=True)
+    assert running == [0], "cancelled, but still at work"
+    go_on.set()
+    await asyncio.gather(*tasks[3:])
     wait_until(lambda: not running, 60, "all of them to end")
     assert most == 1
 

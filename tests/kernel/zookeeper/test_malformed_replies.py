@@ -102,164 +102,131 @@ def nothing_is_logged_with_a_traceback(caplog):
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
-def test_malformed_reply_is_an_error_of_its_operation_or_a_value(op):
+async def test_malformed_reply_is_an_error_of_its_operation_or_a_value(op):
     perform, body = OPERATIONS[op]
-
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server, await opened(server) as session:
-            for spoilt in BODIES.values():
-                server.answer = lambda xid, spoilt=spoilt: frame(reply(xid, spoilt(body)))
-                error = await ended(perform(session))
-                assert error is None or "reply cannot be used: malformed reply" in str(error)
-            for code in CODES:
-                server.answer = lambda xid, code=code: frame(reply(xid, b"", code))
-                error = await ended(perform(session))
-                assert error is not None or (op, code) == ("exists", -101)
-            server.answer = lambda xid: frame(reply(xid, body))
-            await asyncio.wait_for(perform(session), 60)
-            assert server.connections == 1
-
-    asyncio.run(story())
+    async with ScriptedZooKeeper() as server, await opened(server) as session:
+        for spoilt in BODIES.values():
+            server.answer = lambda xid, spoilt=spoilt: frame(reply(xid, spoilt(body)))
+            error = await ended(perform(session))
+            assert error is None or "reply cannot be used: malformed reply" in str(error)
+        for code in CODES:
+            server.answer = lambda xid, code=code: frame(reply(xid, b"", code))
+            error = await ended(perform(session))
+            assert error is not None or (op, code) == ("exists", -101)
+        server.answer = lambda xid: frame(reply(xid, body))
+        await asyncio.wait_for(perform(session), 60)
+        assert server.connections == 1
 
 
-def test_unknown_error_code_is_named():
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server, await opened(server) as session:
-            server.answer = lambda xid: frame(reply(xid, b"", -42))
-            with pytest.raises(
-                errors.OperationRefused, match=r"^/n: ZooKeeper's reply cannot be used: unknown error code -42$"
-            ):
-                await asyncio.wait_for(session.get("/n"), 60)
-
-    asyncio.run(story())
+async def test_unknown_error_code_is_named():
+    async with ScriptedZooKeeper() as server, await opened(server) as session:
+        server.answer = lambda xid: frame(reply(xid, b"", -42))
+        with pytest.raises(
+            errors.OperationRefused, match=r"^/n: ZooKeeper's reply cannot be used: unknown error code -42$"
+        ):
+            await asyncio.wait_for(session.get("/n"), 60)
 
 
 @pytest.mark.parametrize("what", FRAMES)
-def test_frame_that_is_not_zookeepers_ends_the_connection_and_another_one_works(what):
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server, await opened(server) as session:
-            server.answer = lambda xid: FRAMES[what](xid, b"")
-            with pytest.raises(errors.ConnectionLost, match=r"broke before the answer: ."):
-                await asyncio.wait_for(session.get("/n"), 60)
-            server.answer = lambda xid: frame(reply(xid, NAME + STAT))
-            data, _ = await asyncio.wait_for(session.get("/n"), 60)
-            assert (data, server.connections) == (b"n", 2)
-
-    asyncio.run(story())
+async def test_frame_that_is_not_zookeepers_ends_the_connection_and_another_one_works(what):
+    async with ScriptedZooKeeper() as server, await opened(server) as session:
+        server.answer = lambda xid: FRAMES[what](xid, b"")
+        with pytest.raises(errors.ConnectionLost, match=r"broke before the answer: ."):
+            await asyncio.wait_for(session.get("/n"), 60)
+        server.answer = lambda xid: frame(reply(xid, NAME + STAT))
+        data, _ = await asyncio.wait_for(session.get("/n"), 60)
+        assert (data, server.connections) == (b"n", 2)
 
 
-def test_operation_that_is_repeated_for_ever_outlives_a_malformed_frame():
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server, await opened(server, forever=True) as session:
-            answers = iter([FRAMES["1.9 GB"], FRAMES["unknown event"], lambda xid, _: frame(reply(xid, NAME + STAT))])
-            server.answer = lambda xid: next(answers)(xid, b"")
-            data, _ = await asyncio.wait_for(session.get("/n"), 60)
-            assert (data, server.connections) == (b"n", 3)
-
-    asyncio.run(story())
+async def test_operation_that_is_repeated_for_ever_outlives_a_malformed_frame():
+    async with ScriptedZooKeeper() as server, await opened(server, forever=True) as session:
+        answers = iter([FRAMES["1.9 GB"], FRAMES["unknown event"], lambda xid, _: frame(reply(xid, NAME + STAT))])
+        server.answer = lambda xid: next(answers)(xid, b"")
+        data, _ = await asyncio.wait_for(session.get("/n"), 60)
+        assert (data, server.connections) == (b"n", 3)
 
 
 @pytest.mark.parametrize("what", GREETINGS)
-def test_malformed_greeting_is_refused_and_another_connection_made(what):
-    async def story() -> None:
-        async with ScriptedZooKeeper(greeting=GREETINGS[what]) as server:
-            opening = asyncio.ensure_future(opened(server))
-            await until(lambda: server.connections >= 2, 60, "another connection")
-            server.greeting = frame(GREETING)
-            async with await asyncio.wait_for(opening, 60) as session:
-                assert session.connected
-
-    asyncio.run(story())
+async def test_malformed_greeting_is_refused_and_another_connection_made(what):
+    async with ScriptedZooKeeper(greeting=GREETINGS[what]) as server:
+        opening = asyncio.ensure_future(opened(server))
+        await until(lambda: server.connections >= 2, 60, "another connection")
+        server.greeting = frame(GREETING)
+        async with await asyncio.wait_for(opening, 60) as session:
+            assert session.connected
 
 
-def test_announcement_of_a_huge_greeting_is_named_with_its_limit(caplog):
-    async def story() -> None:
-        async with ScriptedZooKeeper(greeting=GREETINGS["1.9 GB"]) as server:
-            with pytest.raises(Unavailable, match=r"1900000000 bytes was announced \(jute.maxbuffer is 4194304\)"):
-                await opened(server, wait_ms=1_000)
-
-    asyncio.run(story())
+async def test_announcement_of_a_huge_greeting_is_named_with_its_limit(caplog):
+    async with ScriptedZooKeeper(greeting=GREETINGS["1.9 GB"]) as server:
+        with pytest.raises(Unavailable, match=r"1900000000 bytes was announced \(jute.maxbuffer is 4194304\)"):
+            await opened(server, wait_ms=1_000)
     (record,) = [record for record in caplog.records if record.name == "kernel.zookeeper.connection"]
     assert "1900000000 bytes" in record.getMessage()
 
 
-def test_error_in_the_connections_thread_reaches_who_waits(monkeypatch):
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server, await opened(server, forever=True) as session:
-            server.answer = lambda _: b""
-            waiting = asyncio.ensure_future(session.get("/n"))
-            await until(lambda: server.requests, 60, "the request")
+async def test_error_in_the_connections_thread_reaches_who_waits(monkeypatch):
+    async with ScriptedZooKeeper() as server, await opened(server, forever=True) as session:
+        server.answer = lambda _: b""
+        waiting = asyncio.ensure_future(session.get("/n"))
+        await until(lambda: server.requests, 60, "the request")
 
-            def broken(*_: object) -> None:
-                raise ZeroDivisionError("a bug")
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError("a bug")
 
-            monkeypatch.setattr(session._bridge._connection, "_connect", broken)
-            server.cut()
-            for failing in (waiting, session.get("/m"), session.wait_connected(), session.raise_failure()):
-                with pytest.raises(errors.SessionFailed, match="internal error: ZeroDivisionError: a bug"):
-                    await asyncio.wait_for(failing, 60)
+        monkeypatch.setattr(session._bridge._connection, "_connect", broken)
+        server.cut()
+        for failing in (waiting, session.get("/m"), session.wait_connected(), session.raise_failure()):
+            with pytest.raises(errors.SessionFailed, match="internal error: ZeroDivisionError: a bug"):
+                await asyncio.wait_for(failing, 60)
+        assert session.state is operations.SessionState.LOST
+
+
+@pytest.mark.parametrize("forever", [True, False])
+async def test_thread_that_fails_while_connected_loses_the_session_and_a_close_does_not_fail_it(forever):
+    async with ScriptedZooKeeper() as server:
+        async with await opened(server, forever=forever) as session:
+            server.answer = lambda xid: frame(reply(xid, STAT))
+            watched = Watched()
+            await session.exists("/n", watch=watched)
+            await fail(session)
             assert session.state is operations.SessionState.LOST
+            assert [fired.event for fired in await watched.wait()] == [operations.WatchEvent.NONE]
+            with pytest.raises(errors.SessionFailed, match="a bug"):
+                await asyncio.wait_for(session.exists("/n"), 60)
+        assert session.state is operations.SessionState.CLOSED
 
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize("forever", [True, False])
-def test_thread_that_fails_while_connected_loses_the_session_and_a_close_does_not_fail_it(forever):
-    async def story() -> None:
-        async with ScriptedZooKeeper() as server:
-            async with await opened(server, forever=forever) as session:
-                server.answer = lambda xid: frame(reply(xid, STAT))
-                watched = Watched()
-                await session.exists("/n", watch=watched)
-                await fail(session)
-                assert session.state is operations.SessionState.LOST
-                assert [fired.event for fired in await watched.wait()] == [operations.WatchEvent.NONE]
-                with pytest.raises(errors.SessionFailed, match="a bug"):
-                    await asyncio.wait_for(session.exists("/n"), 60)
-            assert session.state is operations.SessionState.CLOSED
-
-            session = await opened(server, forever=forever)
-            holding = asyncio.ensure_future(session.raise_failure())
-            await session.close()
-            with pytest.raises(errors.SessionClosed):
-                await session.exists("/n")
-            assert not holding.done()
-            holding.cancel()
-
-    asyncio.run(story())
+        session = await opened(server, forever=forever)
+        holding = asyncio.ensure_future(session.raise_failure())
+        await session.close()
+        with pytest.raises(errors.SessionClosed):
+            await session.exists("/n")
+        assert not holding.done()
+        holding.cancel()
 
 
 @pytest.mark.parametrize("forever", [True, False])
-def test_read_that_is_not_answered_is_an_error_that_names_server_and_deadline(monkeypatch, forever):
+async def test_read_that_is_not_answered_is_an_error_that_names_server_and_deadline(monkeypatch, forever):
     monkeypatch.setattr("kernel.zookeeper.lifecycle.ANSWER_S", 1.0)
-
-    async def story() -> None:
-        async with (
-            ScriptedZooKeeper(timeout_ms=1_500) as server,
-            await opened(server, wait_ms=1_000, forever=forever) as session,
+    async with (
+        ScriptedZooKeeper(timeout_ms=1_500) as server,
+        await opened(server, wait_ms=1_000, forever=forever) as session,
+    ):
+        server.answer = lambda _: b""
+        with pytest.raises(
+            errors.Unanswered, match=f"^/n: ZooKeeper at {server.address} has not answered within 1.5 s"
         ):
-            server.answer = lambda _: b""
-            with pytest.raises(
-                errors.Unanswered, match=f"^/n: ZooKeeper at {server.address} has not answered within 1.5 s"
-            ):
-                await asyncio.wait_for(session.get("/n"), 60)
-            # It is a new connection that answers the next one.
-            server.answer = lambda xid: frame(reply(xid, NAME + STAT))
-            await until(lambda: server.connections > 1, 60, "another connection")
             await asyncio.wait_for(session.get("/n"), 60)
+        # It is a new connection that answers the next one.
+        server.answer = lambda xid: frame(reply(xid, NAME + STAT))
+        await until(lambda: server.connections > 1, 60, "another connection")
+        await asyncio.wait_for(session.get("/n"), 60)
 
-    asyncio.run(story())
 
-
-def test_operation_that_is_repeated_at_a_server_that_never_answers_ends_too(monkeypatch):
+async def test_operation_that_is_repeated_at_a_server_that_never_answers_ends_too(monkeypatch):
     monkeypatch.setattr("kernel.zookeeper.lifecycle.ANSWER_S", 1.0)
-
-    async def story() -> None:
-        async with ScriptedZooKeeper(timeout_ms=1_500) as server, await opened(server, forever=True) as session:
-            answers = iter([FRAMES["text"](0, b"")])  # which ends the first connection
-            server.answer = lambda _: next(answers, b"")
-            with pytest.raises(errors.Unanswered):
-                await asyncio.wait_for(session.get("/n"), 60)
-            assert (server.connections >= 2, server.requests) == (True, 2)
-
-    asyncio.run(story())
+    async with ScriptedZooKeeper(timeout_ms=1_500) as server, await opened(server, forever=True) as session:
+        answers = iter([FRAMES["text"](0, b"")])  # which ends the first connection
+        server.answer = lambda _: next(answers, b"")
+        with pytest.raises(errors.Unanswered):
+            await asyncio.wait_for(session.get("/n"), 60)
+        assert (server.connections >= 2, server.requests) == (True, 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kernel.zookeeper import errors, paths
@@ -40,7 +38,7 @@ def test_chroot_is_separated_from_the_servers(connect_string, parts):
     assert split_chroot(connect_string) == parts
 
 
-def test_paths_are_valid_if_zookeeper_takes_them(chroot):
+async def test_paths_are_valid_if_zookeeper_takes_them(chroot):
     names = ["a", "a b", "a/b", "...", "ü", "\ud7ff", "\uf900", "\uffef"]
     names += ["", ".", "..", "a/", "/a", "a//b", "a/../b", "a\0b", "a\x01", "a\n", "a\x1f", "\x7f", "\x9f"]
     names += ["\ue000", "\uf8ff", "\ufff0", "\uffff", "\U0001f600"]
@@ -52,29 +50,24 @@ def test_paths_are_valid_if_zookeeper_takes_them(chroot):
             return False
         return True
 
-    async def conversation():
-        async with opened(chroot) as session:
-            await session.ensure_path("/n")
-            return {name: await taken(session, name) for name in names}
+    async with opened(chroot) as session:
+        await session.ensure_path("/n")
+        assert {name: paths.is_valid(f"/n/{name}") for name in names} == {
+            name: await taken(session, name) for name in names
+        }
 
-    assert {name: paths.is_valid(f"/n/{name}") for name in names} == asyncio.run(conversation())
 
-
-def test_a_missing_chroot_is_created_once_and_an_existing_one_costs_a_read(zookeeper, chroot):
+async def test_a_missing_chroot_is_created_once_and_an_existing_one_costs_a_read(zookeeper, chroot):
     tracer = ListTracer()
     below = f"{chroot}/some/where"
-
-    async def conversation():
-        async with opened(below) as session:
-            with pytest.raises(errors.NoNode):
-                await session.create("/n")
-        for _ in range(2):
-            await ensure_chroot(below, tracer=tracer, name="chroot", connection_timeout_ms=5000)
-        await ensure_chroot(zookeeper.connect_string, tracer=tracer, name="chroot", connection_timeout_ms=5000)
-        async with opened(below) as session:
+    async with opened(below) as session:
+        with pytest.raises(errors.NoNode):
             await session.create("/n")
-
-    asyncio.run(conversation())
+    for _ in range(2):
+        await ensure_chroot(below, tracer=tracer, name="chroot", connection_timeout_ms=5000)
+    await ensure_chroot(zookeeper.connect_string, tracer=tracer, name="chroot", connection_timeout_ms=5000)
+    async with opened(below) as session:
+        await session.create("/n")
     assert [(op["op"], op["error"]) for op in tracer.of("zk_op")] == [
         ("exists", "NoNode"),
         ("create", "NoNode"),

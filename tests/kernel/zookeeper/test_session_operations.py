@@ -28,50 +28,43 @@ def since(zookeeper, chroot, before):
     return now[0] - before[0], now[1] - before[1]
 
 
-def test_every_operation_answers_as_zookeeper_does(chroot):
-    async def conversation():
-        async with opened(chroot) as session:
-            assert await session.create("/a", b"1") == "/a"
-            assert await session.exists("/nothing") is None
-            data, stat = await session.get("/a")
-            assert (data, stat.version, stat.ephemeral_owner) == (b"1", 0, 0)
-            assert (await session.set("/a", b"22")).version == 1
-            assert await session.create("/a/e", b"", ephemeral=True) == "/a/e"
-            assert (await session.exists("/a/e")).ephemeral_owner == session.session_id
-            await session.create("/a/d", None)
-            assert (await session.get("/a/d"))[0] == b""
-            assert await session.children("/a") == ["d", "e"]
-            assert await session.children("/") == ["a"]
-            await session.sync("/a")
-            await session.delete("/a/d")
-            with pytest.raises(errors.NodeExists, match="/a"):
-                await session.create("/a")
-            with pytest.raises(errors.NoNode):
-                await session.get("/nothing")
-            with pytest.raises(errors.NoNode):
-                await session.create("/nothing/below")
-            with pytest.raises(errors.NotEmpty):
-                await session.delete("/a")
-            with pytest.raises(errors.BadVersion):
-                await session.set("/a", b"", version=0)
-            with pytest.raises(errors.NoChildrenForEphemerals):
-                await session.create("/a/e/below")
-            with pytest.raises(errors.NodeTooLarge):
-                await session.set("/a", b"x" * 2_000_000)
-
-    asyncio.run(conversation())
+async def test_every_operation_answers_as_zookeeper_does(chroot):
+    async with opened(chroot) as session:
+        assert await session.create("/a", b"1") == "/a"
+        assert await session.exists("/nothing") is None
+        data, stat = await session.get("/a")
+        assert (data, stat.version, stat.ephemeral_owner) == (b"1", 0, 0)
+        assert (await session.set("/a", b"22")).version == 1
+        assert await session.create("/a/e", b"", ephemeral=True) == "/a/e"
+        assert (await session.exists("/a/e")).ephemeral_owner == session.session_id
+        await session.create("/a/d", None)
+        assert (await session.get("/a/d"))[0] == b""
+        assert await session.children("/a") == ["d", "e"]
+        assert await session.children("/") == ["a"]
+        await session.sync("/a")
+        await session.delete("/a/d")
+        with pytest.raises(errors.NodeExists, match="/a"):
+            await session.create("/a")
+        with pytest.raises(errors.NoNode):
+            await session.get("/nothing")
+        with pytest.raises(errors.NoNode):
+            await session.create("/nothing/below")
+        with pytest.raises(errors.NotEmpty):
+            await session.delete("/a")
+        with pytest.raises(errors.BadVersion):
+            await session.set("/a", b"", version=0)
+        with pytest.raises(errors.NoChildrenForEphemerals):
+            await session.create("/a/e/below")
+        with pytest.raises(errors.NodeTooLarge):
+            await session.set("/a", b"x" * 2_000_000)
 
 
-def test_makepath_creates_parents_only_after_a_no_node_and_sends_nothing_else(chroot):
+async def test_makepath_creates_parents_only_after_a_no_node_and_sends_nothing_else(chroot):
     tracer = ListTracer()
-
-    async def conversation():
-        async with opened(chroot, tracer) as session:
-            await session.create("/p/q/r", b"x", makepath=True, step="S")
-            await session.create("/p/q/s", b"x", makepath=True, step="S")
-            await session.ensure_path("/p/q")
-
-    asyncio.run(conversation())
+    async with opened(chroot, tracer) as session:
+        await session.create("/p/q/r", b"x", makepath=True, step="S")
+        await session.create("/p/q/s", b"x", makepath=True, step="S")
+        await session.ensure_path("/p/q")
     assert [(op["op"], op["path"], op["error"]) for op in tracer.of("zk_op")] == [
         ("create", "/p/q/r", "NoNode"),
         ("create", "/p/q", "NoNode"),
@@ -85,102 +78,83 @@ def test_makepath_creates_parents_only_after_a_no_node_and_sends_nothing_else(ch
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["chroot", "chroot of two levels"])
-def test_traced_successes_equal_the_servers_own_counters(zookeeper, chroot, nested):
+async def test_traced_successes_equal_the_servers_own_counters(zookeeper, chroot, nested):
     tracer = ListTracer()
-
-    async def conversation():
-        async with opened(chroot) as outside:
-            if nested:
-                await outside.create("/below")
-            before = counted(zookeeper, chroot)
-            async with opened(chroot + ("/below" if nested else ""), tracer) as session:
-                await session.ensure_path("/g/ids")
-                await asyncio.gather(*(session.create(f"/g/ids/{n}", b"d") for n in range(30)))
-                await asyncio.gather(*(session.get(f"/g/ids/{n}") for n in range(0, 40, 2)), return_exceptions=True)
-                await asyncio.gather(*(session.exists(f"/g/ids/{n}") for n in range(25, 35)))
-                await session.children("/g/ids")
-                await session.sync("/g/ids")
-                await session.set("/g/ids/1", b"changed")
-                with pytest.raises(errors.BadVersion):
-                    await session.set("/g/ids/1", b"changed", 0)
+    async with opened(chroot) as outside:
+        if nested:
+            await outside.create("/below")
+        before = counted(zookeeper, chroot)
+        async with opened(chroot + ("/below" if nested else ""), tracer) as session:
+            await session.ensure_path("/g/ids")
+            await asyncio.gather(*(session.create(f"/g/ids/{n}", b"d") for n in range(30)))
+            await asyncio.gather(*(session.get(f"/g/ids/{n}") for n in range(0, 40, 2)), return_exceptions=True)
+            await asyncio.gather(*(session.exists(f"/g/ids/{n}") for n in range(25, 35)))
+            await session.children("/g/ids")
+            await session.sync("/g/ids")
+            await session.set("/g/ids/1", b"changed")
+            with pytest.raises(errors.BadVersion):
+                await session.set("/g/ids/1", b"changed", 0)
+            await session.delete("/g/ids/2")
+            with pytest.raises(errors.NoNode):
                 await session.delete("/g/ids/2")
-                with pytest.raises(errors.NoNode):
-                    await session.delete("/g/ids/2")
-                assert since(zookeeper, chroot, before) == successes(tracer) == (21, 34)
-
-    asyncio.run(conversation())
+            assert since(zookeeper, chroot, before) == successes(tracer) == (21, 34)
 
 
-def test_a_transaction_counts_each_part_and_a_closing_session_each_ephemeral(zookeeper, chroot):
-    async def conversation():
-        tracer = ListTracer()
-        async with opened(chroot, tracer) as session:
-            before = counted(zookeeper, chroot)
-            await session.transaction(Create("/a", b"1"), Create("/a/b", ephemeral=True), SetData("/a", b"2", 0))
-            assert since(zookeeper, chroot, before) == (0, 3)
-            await session.transaction(CheckVersion("/a", 1), SetData("/a", b"3", 1))
-            assert since(zookeeper, chroot, before) == (0, 4)
-            with pytest.raises(errors.BadVersion, match="/a: "):
-                await session.transaction(Delete("/a/b"), CheckVersion("/a", 9), Create("/c"))
-            assert since(zookeeper, chroot, before) == (0, 4)
-            assert [(op["op"], op["ok"], op["error"]) for op in tracer.of("zk_op")] == [
-                ("multi", True, None),
-                ("multi", True, None),
-                ("multi", False, "BadVersion"),
-            ]
-            assert (await session.get("/a"))[0] == b"3"
-        # The read above, and /a/b, as soon as the server has ended the session.
-        wait_until(lambda: since(zookeeper, chroot, before) != (1, 4), 30, "the session to end")
-        assert since(zookeeper, chroot, before) == (1, 5)
-
-    asyncio.run(conversation())
-
-
-def test_operations_issued_together_are_sent_in_order_and_may_be_more_than_a_window(chroot):
+async def test_a_transaction_counts_each_part_and_a_closing_session_each_ephemeral(zookeeper, chroot):
     tracer = ListTracer()
+    async with opened(chroot, tracer) as session:
+        before = counted(zookeeper, chroot)
+        await session.transaction(Create("/a", b"1"), Create("/a/b", ephemeral=True), SetData("/a", b"2", 0))
+        assert since(zookeeper, chroot, before) == (0, 3)
+        await session.transaction(CheckVersion("/a", 1), SetData("/a", b"3", 1))
+        assert since(zookeeper, chroot, before) == (0, 4)
+        with pytest.raises(errors.BadVersion, match="/a: "):
+            await session.transaction(Delete("/a/b"), CheckVersion("/a", 9), Create("/c"))
+        assert since(zookeeper, chroot, before) == (0, 4)
+        assert [(op["op"], op["ok"], op["error"]) for op in tracer.of("zk_op")] == [
+            ("multi", True, None),
+            ("multi", True, None),
+            ("multi", False, "BadVersion"),
+        ]
+        assert (await session.get("/a"))[0] == b"3"
+    # The read above, and /a/b, as soon as the server has ended the session.
+    wait_until(lambda: since(zookeeper, chroot, before) != (1, 4), 30, "the session to end")
+    assert since(zookeeper, chroot, before) == (1, 5)
 
-    async def conversation():
-        async with opened(chroot, tracer) as session:
-            await session.create("/n")
-            stats = await asyncio.gather(*(session.set("/n", b"%d" % n) for n in range(1000)))
-            assert [stat.version for stat in stats] == list(range(1, 1001))
-            assert (await session.get("/n"))[0] == b"999"
 
-    asyncio.run(conversation())
+async def test_operations_issued_together_are_sent_in_order_and_may_be_more_than_a_window(chroot):
+    tracer = ListTracer()
+    async with opened(chroot, tracer) as session:
+        await session.create("/n")
+        stats = await asyncio.gather(*(session.set("/n", b"%d" % n) for n in range(1000)))
+        assert [stat.version for stat in stats] == list(range(1, 1001))
+        assert (await session.get("/n"))[0] == b"999"
     zxids = [op["zxid"] for op in tracer.of("zk_op") if op["op"] == "setData"]
     assert zxids == sorted(set(zxids))  # with gaps where other sessions wrote
     assert len(zxids) == 1000
 
 
-def test_a_cancelled_operation_is_traced_when_it_was_sent_and_never_sent_when_it_was_not(zookeeper, chroot):
+async def test_a_cancelled_operation_is_traced_when_it_was_sent_and_never_sent_when_it_was_not(zookeeper, chroot):
     tracer = ListTracer()
-
-    async def conversation():
-        async with opened(chroot, tracer) as session:
-            await session.create("/n")
-            before = counted(zookeeper, chroot)
-            tasks = [asyncio.ensure_future(session.set("/n", b"%d" % n)) for n in range(200)]
-            await asyncio.sleep(0)  # all are issued, a window of them is sent, none is answered
-            for task in tasks:
-                task.cancel()
-            await session.get("/n")
-            return since(zookeeper, chroot, before)
-
-    reads, writes = asyncio.run(conversation())
+    async with opened(chroot, tracer) as session:
+        await session.create("/n")
+        before = counted(zookeeper, chroot)
+        tasks = [asyncio.ensure_future(session.set("/n", b"%d" % n)) for n in range(200)]
+        await asyncio.sleep(0)  # all are issued, a window of them is sent, none is answered
+        for task in tasks:
+            task.cancel()
+        await session.get("/n")
+        reads, writes = since(zookeeper, chroot, before)
     traced_reads, traced_writes = successes(tracer)
     assert (reads, writes) == (traced_reads, traced_writes - 1)  # less the create before
     assert 0 < writes < 200
 
 
-def test_member_step_and_cause_are_on_every_operation(chroot):
+async def test_member_step_and_cause_are_on_every_operation(chroot):
     tracer = ListTracer()
-
-    async def conversation():
-        async with opened(chroot, tracer) as session:
-            session.member = "g_c1"
-            await session.children("/", step="R4", cause="zxid:17")
-
-    asyncio.run(conversation())
+    async with opened(chroot, tracer) as session:
+        session.member = "g_c1"
+        await session.children("/", step="R4", cause="zxid:17")
     (op,) = tracer.of("zk_op")
     assert (op["member"], op["step"], op["cause"], op["op"], op["ok"]) == ("g_c1", "R4", "zxid:17", "getChildren", True)
 
@@ -220,21 +194,15 @@ def test_malformed_connect_string_is_a_user_error():
         open_briefly("localhost:many")
 
 
-def test_timeout_that_zookeeper_does_not_grant_is_reported(chroot, caplog):
-    async def conversation():
-        async with opened(chroot, timeout_ms=100_000) as session:
-            return session.requested_timeout_ms, session.negotiated_timeout_ms
-
-    assert asyncio.run(conversation()) == (100_000, 60_000)
+async def test_timeout_that_zookeeper_does_not_grant_is_reported(chroot, caplog):
+    async with opened(chroot, timeout_ms=100_000) as session:
+        assert (session.requested_timeout_ms, session.negotiated_timeout_ms) == (100_000, 60_000)
     assert "requested a timeout of 100000 ms, ZooKeeper granted 60000 ms" in caplog.text
 
 
-def test_closed_session_refuses_operations_and_may_be_closed_again(chroot):
-    async def conversation():
-        async with opened(chroot) as session:
-            await session.close()
-            await session.close()
-            with pytest.raises(errors.SessionClosed):
-                await session.get("/")
-
-    asyncio.run(conversation())
+async def test_closed_session_refuses_operations_and_may_be_closed_again(chroot):
+    async with opened(chroot) as session:
+        await session.close()
+        await session.close()
+        with pytest.raises(errors.SessionClosed):
+            await session.get("/")

@@ -50,24 +50,20 @@ async def _pass(
     writer.close()
 
 
-def test_write_refused_for_an_expired_session_makes_the_session_reconnect(chroot):
+async def test_write_refused_for_an_expired_session_makes_the_session_reconnect(chroot):
     address, _, folder = chroot.partition("/")
     host, _, port = address.partition(":")
     tracer = ListTracer()
-
-    async def story() -> None:
-        proxy = RefusingProxy(host, int(port))
-        async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
-            through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
-            async with opened(through, tracer, retry_forever=True) as session:
-                await session.create("/a", b"1")
-                before = session.session_id
-                await asyncio.wait_for(session.set("/a", b"2"), 10)
-                assert (await session.get("/a"))[0] == b"2"
-                # The server has answered that the session is alive, so it is the same one.
-                assert (session.session_id, proxy.connections) == (before, 2)
-
-    asyncio.run(story())
+    proxy = RefusingProxy(host, int(port))
+    async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
+        through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
+        async with opened(through, tracer, retry_forever=True) as session:
+            await session.create("/a", b"1")
+            before = session.session_id
+            await asyncio.wait_for(session.set("/a", b"2"), 10)
+            assert (await session.get("/a"))[0] == b"2"
+            # The server has answered that the session is alive, so it is the same one.
+            assert (session.session_id, proxy.connections) == (before, 2)
     errors = [event["error"] for event in tracer.of("zk_op") if event["op"] == "setData"]
     assert errors[0] == "SessionExpired"
     assert errors[-1] is None

@@ -45,23 +45,19 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_connection_accepted_and_never_answered_does_not_cost_the_session(chroot):
+async def test_connection_accepted_and_never_answered_does_not_cost_the_session(chroot):
     address, _, folder = chroot.partition("/")
     host, _, port = address.partition(":")
-
-    async def story() -> None:
-        proxy = SilentOnce(host, int(port))
-        async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
-            through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
-            async with opened(through, timeout_ms=20_000) as session:
-                before = session.session_id
-                proxy.cut()
-                await become(session, SessionState.SUSPENDED)
-                await until(lambda: proxy.connections > 2, 60, "another connection while the session lives")
-                await session.wait_connected()
-                assert session.session_id == before
-
-    asyncio.run(story())
+    proxy = SilentOnce(host, int(port))
+    async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
+        through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
+        async with opened(through, timeout_ms=20_000) as session:
+            before = session.session_id
+            proxy.cut()
+            await become(session, SessionState.SUSPENDED)
+            await until(lambda: proxy.connections > 2, 60, "another connection while the session lives")
+            await session.wait_connected()
+            assert session.session_id == before
 
 
 @pytest.mark.parametrize(("session_s", "within_s"), [(30, 10), (9, 3), (6, 2), (1, 2)])

@@ -29,54 +29,42 @@ class Session:
         return future
 
 
-def test_operations_pass_a_gate_that_is_open() -> None:
-    async def scenario() -> None:
-        session = Session()
-        session.ask("/a")
-        session.gate.let_go()
-        assert (session.sent, session.reported) == (["/a"], [])
-
-    asyncio.run(scenario())
+async def test_operations_pass_a_gate_that_is_open() -> None:
+    session = Session()
+    session.ask("/a")
+    session.gate.let_go()
+    assert (session.sent, session.reported) == (["/a"], [])
 
 
-def test_operations_of_a_stepped_session_are_let_go_one_by_one_in_order() -> None:
-    async def scenario() -> None:
-        session = Session()
-        session.gate.step()
-        session.ask("/a")
-        session.ask("/b")
-        assert (session.sent, session.reported) == ([], [("/a", 0), ("/a", 1)])
-        session.gate.let_go()
-        assert (session.sent, session.reported[2:]) == (["/a"], [("", 0), ("/b", 0)])
-        session.gate.let_go()
-        assert (session.sent, session.reported[4:]) == (["/a", "/b"], [("", 0)])
-        session.gate.let_go()
-        session.ask("/c")
-        assert session.sent == ["/a", "/b"], "what is let go before anything waits is not remembered"
-
-    asyncio.run(scenario())
+async def test_operations_of_a_stepped_session_are_let_go_one_by_one_in_order() -> None:
+    session = Session()
+    session.gate.step()
+    session.ask("/a")
+    session.ask("/b")
+    assert (session.sent, session.reported) == ([], [("/a", 0), ("/a", 1)])
+    session.gate.let_go()
+    assert (session.sent, session.reported[2:]) == (["/a"], [("", 0), ("/b", 0)])
+    session.gate.let_go()
+    assert (session.sent, session.reported[4:]) == (["/a", "/b"], [("", 0)])
+    session.gate.let_go()
+    session.ask("/c")
+    assert session.sent == ["/a", "/b"], "what is let go before anything waits is not remembered"
 
 
-def test_operation_that_was_cancelled_while_it_waited_is_not_sent() -> None:
-    async def scenario() -> None:
-        session = Session()
-        session.gate.step()
-        session.ask("/a").cancel()
-        session.ask("/b")
-        assert session.reported == [("/a", 0), ("/b", 0)]
-        session.gate.let_go()
-        assert session.sent == ["/b"]
-
-    asyncio.run(scenario())
+async def test_operation_that_was_cancelled_while_it_waited_is_not_sent() -> None:
+    session = Session()
+    session.gate.step()
+    session.ask("/a").cancel()
+    session.ask("/b")
+    assert session.reported == [("/a", 0), ("/b", 0)]
+    session.gate.let_go()
+    assert session.sent == ["/b"]
 
 
-def test_gate_that_opens_lets_everything_pass() -> None:
-    async def scenario() -> None:
-        session = Session()
-        session.gate.step()
-        session.ask("/a")
-        session.ask("/b")
-        session.gate.open()
-        assert (session.sent, session.reported[-1]) == (["/a", "/b"], ("", 0))
-
-    asyncio.run(scenario())
+async def test_gate_that_opens_lets_everything_pass() -> None:
+    session = Session()
+    session.gate.step()
+    session.ask("/a")
+    session.ask("/b")
+    session.gate.open()
+    assert (session.sent, session.reported[-1]) == (["/a", "/b"], ("", 0))

@@ -288,16 +288,13 @@ def test_library_error_in_the_listener_keeps_its_name():
     play(script, listener_in_attempt=True)
 
 
-def test_a_listener_that_raises_ends_the_executor_by_default():
-    async def story() -> None:
-        bench = Bench()
-        bench.listener.raises = ValueError("no")
-        running = asyncio.create_task(bench.executor.run())
-        bench.executor.post(effects.RebalanceDemanded("start", 0))
-        with pytest.raises(ValueError, match="no"):
-            await running
-
-    asyncio.run(story())
+async def test_a_listener_that_raises_ends_the_executor_by_default():
+    bench = Bench()
+    bench.listener.raises = ValueError("no")
+    running = asyncio.create_task(bench.executor.run())
+    bench.executor.post(effects.RebalanceDemanded("start", 0))
+    with pytest.raises(ValueError, match="no"):
+        await running
 
 
 def test_fetching_starts_at_the_offsets_in_kafka():

@@ -151,24 +151,21 @@ def test_a_session_moves_to_another_server_of_an_ensemble_without_a_rebalance(tm
         asyncio.run(story())
 
 
-def test_expiry_before_the_subscription_is_ignored(chroot):
-    async def story():
-        await prepare(chroot)
-        c1 = new_member(chroot, "c1")
-        await c1.consumer.start()
-        try:
-            await expire(c1.session)
-            await c1.session.wait_connected()
-            await c1.consumer.subscribe({"t": 1})
-            async with opened(chroot) as session:
-                await settled(session, shared("t", ("g_c1-0", range(2))))
-                await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
-                await rebalanced(c1, 2)
-            assert [e["trigger"] for e in c1.tracer.of("rebalance_started")][:2] == ["start", "members"]
-        finally:
-            await c1.consumer.close()
-
-    asyncio.run(story())
+async def test_expiry_before_the_subscription_is_ignored(chroot):
+    await prepare(chroot)
+    c1 = new_member(chroot, "c1")
+    await c1.consumer.start()
+    try:
+        await expire(c1.session)
+        await c1.session.wait_connected()
+        await c1.consumer.subscribe({"t": 1})
+        async with opened(chroot) as session:
+            await settled(session, shared("t", ("g_c1-0", range(2))))
+            await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+            await rebalanced(c1, 2)
+        assert [e["trigger"] for e in c1.tracer.of("rebalance_started")][:2] == ["start", "members"]
+    finally:
+        await c1.consumer.close()
 
 
 def test_member_expired_again_while_it_returns_still_returns(chroot):
@@ -204,18 +201,15 @@ def has_returned_twice(who: Member) -> bool:
     return operations(who).count("delivery getData /brokers/topics/t") >= 2
 
 
-def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
-    async def story():
-        tracer = ListTracer()
-        async with opened(chroot, tracer) as session:
-            payload = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"2"}'
-            before = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
-            await session.create(paths.member_id("g", "g_c1"), before, ephemeral=True, makepath=True)
-            since = len(tracer.of("zk_op"))
-            await register(session, "g", "g_c1", payload, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
-            assert [e["op"] for e in tracer.of("zk_op")[since:]] == ["create", "getData"]
-
-    asyncio.run(story())
+async def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
+    tracer = ListTracer()
+    async with opened(chroot, tracer) as session:
+        payload = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"2"}'
+        before = b'{"version":1,"subscription":{"t":1},"pattern":"static","timestamp":"1"}'
+        await session.create(paths.member_id("g", "g_c1"), before, ephemeral=True, makepath=True)
+        since = len(tracer.of("zk_op"))
+        await register(session, "g", "g_c1", payload, conflict_backoff_ms=3_600_000, fail_on_conflict=False)
+        assert [e["op"] for e in tracer.of("zk_op")[since:]] == ["create", "getData"]
 
 
 def test_member_that_cannot_return_because_its_id_is_taken_says_so_and_stays(chroot, caplog):

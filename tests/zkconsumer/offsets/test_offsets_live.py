@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,72 +55,62 @@ async def keep_in_kafka(chroot: str, offset: int) -> None:
     ("before", "kafka", "dual", "start"),
     [(30, 20, True, 30), (5, 20, True, 20), (30, 20, False, 20), (30, None, True, 30), (None, None, True, 0)],
 )
-def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, kafka, dual, start):
+async def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, kafka, dual, start):
     """With dual commit from the larger of both, like 0.8.2.2 on a 1.1.1 broker (30/20: 30, 5/20: 20)."""
-
-    async def conversation():
-        async with (
-            running_broker(chroot, tmp_path, mount=(service.mount,)) as broker,
-            opened(chroot) as other,
-        ):
-            await create_topics(broker, {"t": 1})
-            await produce(broker, "t", 1, range(40))
-            if before is not None:
-                await other.create(paths.offset("g", "t", 0), b"%d" % before, makepath=True)
-            if kafka is not None:
-                await keep_in_kafka(chroot, kafka)
-            settings = KAFKA if dual else ONLY_KAFKA
-            async with member(chroot, "c1", {"t": 1}, **settings) as c1:
-                await until(lambda: c1.tracer.of("position_started"), 60, "the start")
-                assert [event["offset"] for event in c1.tracer.of("position_started")] == [start]
-                reads = [op for op in c1.operations() if op[2] == paths.offset("g", "t", 0)]
-                assert reads == ([("R8", "getData", paths.offset("g", "t", 0))] if dual else [])
-                await c1.read_until(40 - start)
-            # The last commit was made by the shutdown, to the right store.
-            assert await in_kafka(broker, 0) == [40]
-            if dual:
-                assert await stored(other) == 40
-            elif before is not None:
-                assert await stored(other) == before
-
-    asyncio.run(conversation())
+    async with (
+        running_broker(chroot, tmp_path, mount=(service.mount,)) as broker,
+        opened(chroot) as other,
+    ):
+        await create_topics(broker, {"t": 1})
+        await produce(broker, "t", 1, range(40))
+        if before is not None:
+            await other.create(paths.offset("g", "t", 0), b"%d" % before, makepath=True)
+        if kafka is not None:
+            await keep_in_kafka(chroot, kafka)
+        settings = KAFKA if dual else ONLY_KAFKA
+        async with member(chroot, "c1", {"t": 1}, **settings) as c1:
+            await until(lambda: c1.tracer.of("position_started"), 60, "the start")
+            assert [event["offset"] for event in c1.tracer.of("position_started")] == [start]
+            reads = [op for op in c1.operations() if op[2] == paths.offset("g", "t", 0)]
+            assert reads == ([("R8", "getData", paths.offset("g", "t", 0))] if dual else [])
+            await c1.read_until(40 - start)
+        # The last commit was made by the shutdown, to the right store.
+        assert await in_kafka(broker, 0) == [40]
+        if dual:
+            assert await stored(other) == 40
+        elif before is not None:
+            assert await stored(other) == before
 
 
-def test_next_owner_continues_at_kafkas_offset(chroot, tmp_path):
-    async def conversation():
-        async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker:
-            await create_topics(broker, {"t": 1})
-            await produce(broker, "t", 1, range(10))
-            async with member(chroot, "c1", {"t": 1}, **ONLY_KAFKA) as c1:
-                await c1.read_until(10)
-            await produce(broker, "t", 1, range(10, 20))
-            async with member(chroot, "c2", {"t": 1}, **ONLY_KAFKA) as c2:
-                await c2.read_until(10)
-                assert c2.records == {t(0): list(range(10, 20))}
-            async with opened(chroot) as other:
-                assert await other.exists(paths.offsets("g")) is None
-
-    asyncio.run(conversation())
+async def test_next_owner_continues_at_kafkas_offset(chroot, tmp_path):
+    async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker:
+        await create_topics(broker, {"t": 1})
+        await produce(broker, "t", 1, range(10))
+        async with member(chroot, "c1", {"t": 1}, **ONLY_KAFKA) as c1:
+            await c1.read_until(10)
+        await produce(broker, "t", 1, range(10, 20))
+        async with member(chroot, "c2", {"t": 1}, **ONLY_KAFKA) as c2:
+            await c2.read_until(10)
+            assert c2.records == {t(0): list(range(10, 20))}
+        async with opened(chroot) as other:
+            assert await other.exists(paths.offsets("g")) is None
 
 
-def test_next_coordinator_is_found_after_one_ends(chroot, tmp_path):
-    async def conversation():
-        async with running_cluster(2, chroot, tmp_path, mount=(service.mount,)) as brokers:
-            await create_topics(brokers[0], {"t": 2}, replication_factor=2)
-            async with keeper(chroot, **ONLY_KAFKA) as one:
-                one.own(-1, -1)
-                one.move(5, NO_OFFSET)
-                await committed(one, {t(0): 5})
-                asked = next(e["broker"] for e in reversed(one.tracer.of("request_answered")))
-                (lost,) = (broker for broker in brokers if broker.address.node_id == asked)
-                (left,) = (broker for broker in brokers if broker is not lost)
-                await lost.stop()
-                one.move(7, 1)
-                first = await one.commit()
-                assert set(first.refused.values()) <= {"UNANSWERED", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"}
-                await committed(one, {t(0): 7, t(1): 1})
-                found = await one.offsets.fetch_stored((t(0), t(1)), lambda: False)
-                assert found == {t(0): 7, t(1): 1}
-                assert await in_kafka(left, 0, 1) == [7, 1]
-
-    asyncio.run(conversation())
+async def test_next_coordinator_is_found_after_one_ends(chroot, tmp_path):
+    async with running_cluster(2, chroot, tmp_path, mount=(service.mount,)) as brokers:
+        await create_topics(brokers[0], {"t": 2}, replication_factor=2)
+        async with keeper(chroot, **ONLY_KAFKA) as one:
+            one.own(-1, -1)
+            one.move(5, NO_OFFSET)
+            await committed(one, {t(0): 5})
+            asked = next(e["broker"] for e in reversed(one.tracer.of("request_answered")))
+            (lost,) = (broker for broker in brokers if broker.address.node_id == asked)
+            (left,) = (broker for broker in brokers if broker is not lost)
+            await lost.stop()
+            one.move(7, 1)
+            first = await one.commit()
+            assert set(first.refused.values()) <= {"UNANSWERED", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS"}
+            await committed(one, {t(0): 7, t(1): 1})
+            found = await one.offsets.fetch_stored((t(0), t(1)), lambda: False)
+            assert found == {t(0): 7, t(1): 1}
+            assert await in_kafka(left, 0, 1) == [7, 1]

@@ -75,19 +75,16 @@ def test_cleared_records_are_not_consumed_and_delivered_ones_are():
     assert queue.take(10) is None
 
 
-def test_a_full_queue_makes_the_fetcher_wait():
-    async def story():
-        queue = stream(chunks_max=1)
-        partition = info(queue, 0)
-        await queue.put(Chunk(partition, 0, records(0, 0)))
-        waiting = asyncio.create_task(queue.put(Chunk(partition, 1, records(1, 1))))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        assert offsets(queue.take(10)) == [0]
-        await waiting
-        assert offsets(queue.take(10)) == [1]
-
-    asyncio.run(story())
+async def test_a_full_queue_makes_the_fetcher_wait():
+    queue = stream(chunks_max=1)
+    partition = info(queue, 0)
+    await queue.put(Chunk(partition, 0, records(0, 0)))
+    waiting = asyncio.create_task(queue.put(Chunk(partition, 1, records(1, 1))))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert offsets(queue.take(10)) == [0]
+    await waiting
+    assert offsets(queue.take(10)) == [1]
 
 
 def test_the_registry_forgets_by_topic_and_knows_positions():

@@ -23,18 +23,15 @@ async def renewed() -> None:
     pass
 
 
-def test_reading_the_brokers_costs_one_read_and_one_for_each(chroot):
-    async def story():
-        tracer = ListTracer()
-        async with opened(chroot) as other, opened(chroot, tracer) as session:
-            watcher = Watcher(session, renewed)
-            assert await read_brokers(watcher, step="R12") == []
-            await add_broker(other)
-            (found,) = await read_brokers(watcher, step="R12")
-            assert isinstance(found, BrokerAddress)
-            assert [each["op"] for each in tracer.of("zk_op")] == ["getChildren", "getChildren", "getData"]
-
-    asyncio.run(story())
+async def test_reading_the_brokers_costs_one_read_and_one_for_each(chroot):
+    tracer = ListTracer()
+    async with opened(chroot) as other, opened(chroot, tracer) as session:
+        watcher = Watcher(session, renewed)
+        assert await read_brokers(watcher, step="R12") == []
+        await add_broker(other)
+        (found,) = await read_brokers(watcher, step="R12")
+        assert isinstance(found, BrokerAddress)
+        assert [each["op"] for each in tracer.of("zk_op")] == ["getChildren", "getChildren", "getData"]
 
 
 def test_broker_that_disappears_between_the_reads_is_left_out(chroot):
@@ -56,21 +53,17 @@ def test_broker_that_disappears_between_the_reads_is_left_out(chroot):
 
 
 @pytest.mark.parametrize(("version", "old"), [(1, True), (3, True), (4, False), (5, False), (None, False)])
-def test_broker_that_is_too_old_to_fetch_from_is_named_once(chroot, caplog, version, old):
+async def test_broker_that_is_too_old_to_fetch_from_is_named_once(chroot, caplog, version, old):
     """0.8.2.2 registers with version 1; a node without a version says nothing of its broker's age."""
-
-    async def story():
-        async with opened(chroot) as session:
-            await session.ensure_path(paths.BROKER_IDS)
-            age = "" if version is None else f'"version":{version},'
-            node = f'{{{age}"host":"127.0.0.1","port":1}}'
-            await session.create(paths.broker(0), node.encode(), ephemeral=True)
-            config, _ = ZkConsumerConfig.from_settings({"zookeeper.connect": chroot, "group.id": "g"})
-            watcher = Watcher(session, renewed)
-            finder = FetcherManager(watcher, config, SilentTracer(), "g_c1", asyncio.create_task)
-            for _ in range(2):
-                await read_brokers(watcher, step="leader-finder", aged=finder._warn_of_old)
-
-    asyncio.run(story())
+    async with opened(chroot) as session:
+        await session.ensure_path(paths.BROKER_IDS)
+        age = "" if version is None else f'"version":{version},'
+        node = f'{{{age}"host":"127.0.0.1","port":1}}'
+        await session.create(paths.broker(0), node.encode(), ephemeral=True)
+        config, _ = ZkConsumerConfig.from_settings({"zookeeper.connect": chroot, "group.id": "g"})
+        watcher = Watcher(session, renewed)
+        finder = FetcherManager(watcher, config, SilentTracer(), "g_c1", asyncio.create_task)
+        for _ in range(2):
+            await read_brokers(watcher, step="leader-finder", aged=finder._warn_of_old)
     warnings = [record.getMessage() for record in caplog.records if "older than Kafka 0.11" in record.getMessage()]
     assert len(warnings) == (1 if old else 0)

@@ -74,105 +74,86 @@ async def watching(connect_string: str, *, one_read: bool = False, timeout_ms: i
         (True, DATA, ["exists /n"], ["getData /n"]),
     ],
 )
-def test_reads_of_a_subscription_and_of_a_delivery(chroot, one_read, what, subscribed, delivered):
-    async def story():
-        async with opened(chroot) as other, watching(chroot, one_read=one_read) as ours:
-            await other.create("/n", b"")
-            await ours.listen("/n", what)
-            assert ours.reads() == subscribed
-            await (other.create("/n/child", b"") if what is CHILDREN else other.set("/n", b"1"))
-            await ours.wait("/n")
-            assert ours.reads(since=len(subscribed)) == delivered
-
-    asyncio.run(story())
+async def test_reads_of_a_subscription_and_of_a_delivery(chroot, one_read, what, subscribed, delivered):
+    async with opened(chroot) as other, watching(chroot, one_read=one_read) as ours:
+        await other.create("/n", b"")
+        await ours.listen("/n", what)
+        assert ours.reads() == subscribed
+        await (other.create("/n/child", b"") if what is CHILDREN else other.set("/n", b"1"))
+        await ours.wait("/n")
+        assert ours.reads(since=len(subscribed)) == delivered
 
 
 @pytest.mark.parametrize("one_read", [False, True])
 @pytest.mark.parametrize("what", Listening)
-def test_missing_node_is_noticed_when_it_is_created(chroot, one_read, what):
-    async def story():
-        async with opened(chroot) as other, watching(chroot, one_read=one_read) as ours:
-            await ours.listen("/n", what)
-            await other.create("/n", b"")
-            await ours.wait("/n")
-            await (other.create("/n/child", b"") if what is CHILDREN else other.set("/n", b"1"))
-            await ours.wait("/n", "/n")
-
-    asyncio.run(story())
+async def test_missing_node_is_noticed_when_it_is_created(chroot, one_read, what):
+    async with opened(chroot) as other, watching(chroot, one_read=one_read) as ours:
+        await ours.listen("/n", what)
+        await other.create("/n", b"")
+        await ours.wait("/n")
+        await (other.create("/n/child", b"") if what is CHILDREN else other.set("/n", b"1"))
+        await ours.wait("/n", "/n")
 
 
-def test_listener_to_data_is_not_notified_of_a_deletion_but_of_the_next_creation(chroot):
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
-            await other.create("/n", b"")
-            await ours.listen("/n", DATA)
-            await other.delete("/n")
-            await until(lambda: len(ours.reads()) == 3, 60, "the delivery of the deletion")
-            assert ours.notified == []
-            await other.create("/n", b"")
-            await ours.wait("/n")
-
-    asyncio.run(story())
+async def test_listener_to_data_is_not_notified_of_a_deletion_but_of_the_next_creation(chroot):
+    async with opened(chroot) as other, watching(chroot) as ours:
+        await other.create("/n", b"")
+        await ours.listen("/n", DATA)
+        await other.delete("/n")
+        await until(lambda: len(ours.reads()) == 3, 60, "the delivery of the deletion")
+        assert ours.notified == []
+        await other.create("/n", b"")
+        await ours.wait("/n")
 
 
-def test_read_of_a_path_with_a_listener_leaves_a_watch_and_others_leave_none(chroot):
+async def test_read_of_a_path_with_a_listener_leaves_a_watch_and_others_leave_none(chroot):
     """Rule 1: after the delivery's watch has fired, an ordinary read's watch notices the next change."""
-
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
-            await other.create("/n", b"")
-            await other.create("/m", b"")
-            await ours.listen("/n", CHILDREN)
-            assert await ours.watcher.get("/n", step="R6") == b""  # it listens to children; this read watches the data
-            assert await ours.watcher.get("/m", step="R6") == b""
-            await other.set("/m", b"1")
-            await other.set("/n", b"1")
-            await until(lambda: len(ours.reads()) == 6, 60, "the watch to be registered again")
-            assert ours.reads(since=4) == ["exists /n", "getChildren /n"]
-            assert ours.notified == []  # data is not what it listens to
-            with pytest.raises(NoNode):
-                await ours.watcher.children("/none", step="R6")
-
-    asyncio.run(story())
+    async with opened(chroot) as other, watching(chroot) as ours:
+        await other.create("/n", b"")
+        await other.create("/m", b"")
+        await ours.listen("/n", CHILDREN)
+        assert await ours.watcher.get("/n", step="R6") == b""  # it listens to children; this read watches the data
+        assert await ours.watcher.get("/m", step="R6") == b""
+        await other.set("/m", b"1")
+        await other.set("/n", b"1")
+        await until(lambda: len(ours.reads()) == 6, 60, "the watch to be registered again")
+        assert ours.reads(since=4) == ["exists /n", "getChildren /n"]
+        assert ours.notified == []  # data is not what it listens to
+        with pytest.raises(NoNode):
+            await ours.watcher.children("/none", step="R6")
 
 
-def test_slow_listener_delays_the_next_notification(chroot):
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
-            may_end = asyncio.Event()
+async def test_slow_listener_delays_the_next_notification(chroot):
+    async with opened(chroot) as other, watching(chroot) as ours:
+        may_end = asyncio.Event()
 
-            async def slow(_: str) -> None:
-                ours.notified.append("begins")
-                await may_end.wait()
-                ours.notified.append("ends")
+        async def slow(_: str) -> None:
+            ours.notified.append("begins")
+            await may_end.wait()
+            ours.notified.append("ends")
 
-            for path in ("/slow", "/n"):
-                await other.create(path, b"")
-            await ours.watcher.listen("/slow", CHILDREN, slow)
-            await ours.listen("/n", CHILDREN)
-            await other.create("/slow/child", b"")
-            await ours.wait("begins")
-            await other.create("/n/child", b"")
-            await until(lambda: len(ours.tracer.of("zk_notified")) == 2, 60, "the second watch to fire")
-            assert ours.reads()[-1] == "getChildren /slow"
-            may_end.set()
-            await ours.wait("begins", "ends", "/n")
-
-    asyncio.run(story())
+        for path in ("/slow", "/n"):
+            await other.create(path, b"")
+        await ours.watcher.listen("/slow", CHILDREN, slow)
+        await ours.listen("/n", CHILDREN)
+        await other.create("/slow/child", b"")
+        await ours.wait("begins")
+        await other.create("/n/child", b"")
+        await until(lambda: len(ours.tracer.of("zk_notified")) == 2, 60, "the second watch to fire")
+        assert ours.reads()[-1] == "getChildren /slow"
+        may_end.set()
+        await ours.wait("begins", "ends", "/n")
 
 
-def test_new_session_notifies_the_application_then_children_then_data(chroot):
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
-            for path, what in (("/data", DATA), ("/children", CHILDREN)):
-                await other.create(path, b"")
-                await ours.listen(path, what)
-            await expire(ours.session)
-            await ours.wait("new session", "/children", "/data")
-            await other.set("/data", b"1")
-            await ours.wait("new session", "/children", "/data", "/data")
-
-    asyncio.run(story())
+async def test_new_session_notifies_the_application_then_children_then_data(chroot):
+    async with opened(chroot) as other, watching(chroot) as ours:
+        for path, what in (("/data", DATA), ("/children", CHILDREN)):
+            await other.create(path, b"")
+            await ours.listen(path, what)
+        await expire(ours.session)
+        await ours.wait("new session", "/children", "/data")
+        await other.set("/data", b"1")
+        await ours.wait("new session", "/children", "/data", "/data")
 
 
 def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot):
@@ -201,44 +182,38 @@ def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot):
         asyncio.run(story())
 
 
-def test_forgotten_listener_is_not_notified(chroot):
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
-            await other.create("/n", b"")
-            await ours.listen("/n", CHILDREN)
-            ours.watcher.forget_listeners()
-            await other.create("/n/child", b"")
-            await until(lambda: ours.tracer.of("zk_notified"), 60, "the watch to fire")
-            await ours.listen("/m", CHILDREN)
-            await other.create("/m", b"")
-            await ours.wait("/m")
-            assert ours.reads(since=2) == ["exists /m", "getChildren /m"] * 2
-
-    asyncio.run(story())
+async def test_forgotten_listener_is_not_notified(chroot):
+    async with opened(chroot) as other, watching(chroot) as ours:
+        await other.create("/n", b"")
+        await ours.listen("/n", CHILDREN)
+        ours.watcher.forget_listeners()
+        await other.create("/n/child", b"")
+        await until(lambda: ours.tracer.of("zk_notified"), 60, "the watch to fire")
+        await ours.listen("/m", CHILDREN)
+        await other.create("/m", b"")
+        await ours.wait("/m")
+        assert ours.reads(since=2) == ["exists /m", "getChildren /m"] * 2
 
 
-def test_failed_delivery_does_not_stop_the_next_one_but_the_end_of_the_session_does(chroot, caplog):
-    async def story():
-        async with opened(chroot) as other, watching(chroot) as ours:
+async def test_failed_delivery_does_not_stop_the_next_one_but_the_end_of_the_session_does(chroot, caplog):
+    async with opened(chroot) as other, watching(chroot) as ours:
 
-            async def fails(_: str) -> None:
-                raise NoNode("/elsewhere")
+        async def fails(_: str) -> None:
+            raise NoNode("/elsewhere")
 
-            async def ends(_: str) -> None:
-                ours.notified.append("/ends")
-                raise SessionClosed("closed")
+        async def ends(_: str) -> None:
+            ours.notified.append("/ends")
+            raise SessionClosed("closed")
 
-            await ours.watcher.listen("/fails", CHILDREN, fails)
-            await ours.watcher.listen("/ends", CHILDREN, ends)
-            await ours.listen("/n", CHILDREN)
-            await other.create("/fails", b"")
-            await other.create("/n", b"")
-            await ours.wait("/n")
-            await other.create("/ends", b"")
-            await ours.wait("/n", "/ends")
-            await other.create("/n/child", b"")
-            await until(lambda: len(ours.tracer.of("zk_notified")) == 4, 60, "the watch to fire")
-            assert ours.notified == ["/n", "/ends"]
-
-    asyncio.run(story())
+        await ours.watcher.listen("/fails", CHILDREN, fails)
+        await ours.watcher.listen("/ends", CHILDREN, ends)
+        await ours.listen("/n", CHILDREN)
+        await other.create("/fails", b"")
+        await other.create("/n", b"")
+        await ours.wait("/n")
+        await other.create("/ends", b"")
+        await ours.wait("/n", "/ends")
+        await other.create("/n/child", b"")
+        await until(lambda: len(ours.tracer.of("zk_notified")) == 4, 60, "the watch to fire")
+        assert ours.notified == ["/n", "/ends"]
     assert "could not handle" in caplog.text

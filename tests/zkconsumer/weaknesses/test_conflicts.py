@@ -65,51 +65,45 @@ def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(chroot,
         asyncio.run(story())
 
 
-def test_conflict_releases_the_attempts_claims(chroot, tmp_path):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 3}), opened(chroot) as ghost:
-            await ghost.create(paths.owner("g", "t", 1), b"g_ghost-0", ephemeral=True, makepath=True)
-            async with joining(chroot, "c1", {"t": 1}, **QUICK | {"rebalance_max_retries": "1"}) as (c1, join):
-                await failure(join)
-                assert await owners(ghost) == {TopicPartition("t", 1): "g_ghost-0"}
-                made = [(op, path[-1]) for step, op, path in c1.operations() if step == "R11" and "/owners/t/" in path]
-                # It goes on after the conflict, and reads the node once.
-                assert made[-6:] == [("create", "0"), ("create", "1"), ("getData", "1"), ("create", "2"),
-                                     ("delete", "0"), ("delete", "2")]  # fmt: skip
-
-    asyncio.run(story())
+async def test_conflict_releases_the_attempts_claims(chroot, tmp_path):
+    async with running_broker(chroot, tmp_path, {"t": 3}), opened(chroot) as ghost:
+        await ghost.create(paths.owner("g", "t", 1), b"g_ghost-0", ephemeral=True, makepath=True)
+        async with joining(chroot, "c1", {"t": 1}, **QUICK | {"rebalance_max_retries": "1"}) as (c1, join):
+            await failure(join)
+            assert await owners(ghost) == {TopicPartition("t", 1): "g_ghost-0"}
+            made = [(op, path[-1]) for step, op, path in c1.operations() if step == "R11" and "/owners/t/" in path]
+            # It goes on after the conflict, and reads the node once.
+            assert made[-6:] == [("create", "0"), ("create", "1"), ("getData", "1"), ("create", "2"),
+                                 ("delete", "0"), ("delete", "2")]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("settings", "recovers"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_retry_when_free": "true"}, True, id="looks again")],
 )
-def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, settings, recovers):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 4}) as broker, opened(chroot) as ghost:
-            await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
-            async with joining(chroot, "c1", {"t": 1}, **QUICK, **settings) as (c1, join):
-                error = await failure(join)
-                assert isinstance(error, RebalanceFailed)
-                assert "g_c1 can't rebalance after 3 retries" in str(error)
-                assert set(outcomes(c1)[:3]) == {"conflict"}
-                assert await ghost.children(paths.member_ids("g")) == ["g_c1"]
-                assert await owners(ghost) == {TopicPartition("t", 0): "g_ghost-0"}
-                before = len(c1.operations())
-                await ghost.delete(paths.owner("g", "t", 0))
-                if not recovers:
-                    with pytest.raises(WaitTimeout):  # many times the backoff
-                        await c1.read_until(1, timeout_s=1)
-                    assert c1.operations()[before:] == []
-                    assert await owners(ghost) == {}
-                    async with member(chroot, "c2", {"t": 1}):
-                        await settled(ghost, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
-                else:
-                    await settled(ghost, shared("t", ("g_c1-0", range(4))))
-                    await produce(broker, "t", 4, range(2))
-                    await c1.read_until(8)
-
-    asyncio.run(story())
+async def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, settings, recovers):
+    async with running_broker(chroot, tmp_path, {"t": 4}) as broker, opened(chroot) as ghost:
+        await ghost.create(paths.owner("g", "t", 0), b"g_ghost-0", ephemeral=True, makepath=True)
+        async with joining(chroot, "c1", {"t": 1}, **QUICK, **settings) as (c1, join):
+            error = await failure(join)
+            assert isinstance(error, RebalanceFailed)
+            assert "g_c1 can't rebalance after 3 retries" in str(error)
+            assert set(outcomes(c1)[:3]) == {"conflict"}
+            assert await ghost.children(paths.member_ids("g")) == ["g_c1"]
+            assert await owners(ghost) == {TopicPartition("t", 0): "g_ghost-0"}
+            before = len(c1.operations())
+            await ghost.delete(paths.owner("g", "t", 0))
+            if not recovers:
+                with pytest.raises(WaitTimeout):  # many times the backoff
+                    await c1.read_until(1, timeout_s=1)
+                assert c1.operations()[before:] == []
+                assert await owners(ghost) == {}
+                async with member(chroot, "c2", {"t": 1}):
+                    await settled(ghost, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
+            else:
+                await settled(ghost, shared("t", ("g_c1-0", range(4))))
+                await produce(broker, "t", 4, range(2))
+                await c1.read_until(8)
 
 
 @pytest.mark.parametrize(
@@ -219,84 +213,69 @@ def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chroot, tm
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b'{"version":1}'], ids=["empty", "no JSON", "no keys"])
-def test_one_unreadable_member_fails_the_rebalance_of_every_member(chroot, tmp_path, data):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as other,
-            joined(chroot, "c1", {"t": 1}) as c1,
-            joined(chroot, "c2", {"t": 1}) as c2,
-        ):
-            await settled(other, BOTH)
-            await at_rest(c1, c2)
-            for who in (c1, c2):
-                gives_up_soon(who, attempts=3, backoff_ms=50)
-            await other.create(paths.member_id("g", "g_broken"), data, ephemeral=True)
-            await until(lambda: c1.rebalances("failed") == c2.rebalances("failed") == 1, 10, "both members to give up")
-            for who in (c1, c2):
-                errors = {str(e["error"]) for e in who.tracer.of("attempt_ended") if e["outcome"] == "error"}
-                assert len(errors) == 1
-                assert "/consumers/g/ids/g_broken" in errors.pop()
-            assert await owners(other) == {}
-            await other.delete(paths.member_id("g", "g_broken"))
-            await settled(other, BOTH)
-
-    asyncio.run(story())
+async def test_one_unreadable_member_fails_the_rebalance_of_every_member(chroot, tmp_path, data):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as other,
+        joined(chroot, "c1", {"t": 1}) as c1,
+        joined(chroot, "c2", {"t": 1}) as c2,
+    ):
+        await settled(other, BOTH)
+        await at_rest(c1, c2)
+        for who in (c1, c2):
+            gives_up_soon(who, attempts=3, backoff_ms=50)
+        await other.create(paths.member_id("g", "g_broken"), data, ephemeral=True)
+        await until(lambda: c1.rebalances("failed") == c2.rebalances("failed") == 1, 10, "both members to give up")
+        for who in (c1, c2):
+            errors = {str(e["error"]) for e in who.tracer.of("attempt_ended") if e["outcome"] == "error"}
+            assert len(errors) == 1
+            assert "/consumers/g/ids/g_broken" in errors.pop()
+        assert await owners(other) == {}
+        await other.delete(paths.member_id("g", "g_broken"))
+        await settled(other, BOTH)
 
 
-def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
+async def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
     given = {"fix_skip_unreadable_members": "true"}
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as other,
-            joined(chroot, "c1", {"t": 1}, **given) as c1,
-            joined(chroot, "c2", {"t": 1}, **given) as c2,
-        ):
-            await settled(other, BOTH)
-            before = [who.rebalances() for who in (c1, c2)]
-            await other.create(paths.member_id("g", "g_broken"), b"nonsense", ephemeral=True)
-            for who, number in zip((c1, c2), before, strict=True):
-                await until(lambda w=who, n=number: w.rebalances() > n, 10, "a rebalance without the unreadable member")
-            await settled(other, BOTH)
-            assert c1.rebalances("failed") == c2.rebalances("failed") == 0
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as other,
+        joined(chroot, "c1", {"t": 1}, **given) as c1,
+        joined(chroot, "c2", {"t": 1}, **given) as c2,
+    ):
+        await settled(other, BOTH)
+        before = [who.rebalances() for who in (c1, c2)]
+        await other.create(paths.member_id("g", "g_broken"), b"nonsense", ephemeral=True)
+        for who, number in zip((c1, c2), before, strict=True):
+            await until(lambda w=who, n=number: w.rebalances() > n, 10, "a rebalance without the unreadable member")
+        await settled(other, BOTH)
+        assert c1.rebalances("failed") == c2.rebalances("failed") == 0
 
 
-def test_round_robin_of_1_1_accepts_members_with_different_topics(chroot, tmp_path):
+async def test_round_robin_of_1_1_accepts_members_with_different_topics(chroot, tmp_path):
     given = {"partition_assignment_strategy": "roundrobin", "roundrobin_release": "1.1"}
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2, "u": 2}),
+        opened(chroot) as session,
+        joined(chroot, "c1", {"t": 1}, **given),
+        joined(chroot, "c2", {"t": 1, "u": 1}, **given),
+    ):
 
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2, "u": 2}),
-            opened(chroot) as session,
-            joined(chroot, "c1", {"t": 1}, **given),
-            joined(chroot, "c2", {"t": 1, "u": 1}, **given),
-        ):
+        async def all_owned():
+            found = await owners(session)
+            return len(found) == 4 and {found[tp] for tp in found if tp.topic == "u"} == {"g_c2-0"}
 
-            async def all_owned():
-                found = await owners(session)
-                return len(found) == 4 and {found[tp] for tp in found if tp.topic == "u"} == {"g_c2-0"}
-
-            await until(all_owned, 10, "every partition to have an owner")
-
-    asyncio.run(story())
+        await until(all_owned, 10, "every partition to have an owner")
 
 
-def test_round_robin_refuses_members_with_different_topics_and_nothing_is_owned(chroot, tmp_path):
+async def test_round_robin_refuses_members_with_different_topics_and_nothing_is_owned(chroot, tmp_path):
     given = QUICK | {"partition_assignment_strategy": "roundrobin"}
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2, "u": 2}),
-            opened(chroot) as session,
-            joined(chroot, "c1", {"t": 1}, **given) as c1,
-            joining(chroot, "c2", {"t": 1, "u": 1}, **given) as (_, join),
-        ):
-            assert isinstance(await failure(join), RebalanceFailed)
-            await until(lambda: c1.rebalances("failed") == 1, 10, "c1 to give up as well")
-            assert await owners(session) == {}
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2, "u": 2}),
+        opened(chroot) as session,
+        joined(chroot, "c1", {"t": 1}, **given) as c1,
+        joining(chroot, "c2", {"t": 1, "u": 1}, **given) as (_, join),
+    ):
+        assert isinstance(await failure(join), RebalanceFailed)
+        await until(lambda: c1.rebalances("failed") == 1, 10, "c1 to give up as well")
+        assert await owners(session) == {}

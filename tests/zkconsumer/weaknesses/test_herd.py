@@ -32,90 +32,66 @@ def notified(who):
     return len([e for e in who.tracer.of("zk_notified") if e["path"] == "/consumers/g/ids"])
 
 
-def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
+async def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
     """Even for members for which nothing changes: here the new one has another topic."""
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 8, "u": 1}),
-            opened(chroot) as session,
-            AsyncExitStack() as stack,
-        ):
-            members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
-            shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
-            await settled(session, shared("t", *shares))
-            await at_rest(*members)
-            before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
-            async with member(chroot, "other", {"u": 1}):
-                for who, (_, _, rebalances) in zip(members, before, strict=True):
-                    await until(lambda w=who, r=rebalances: w.rebalances() > r, 60, "all members to rebalance")
-                await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
-                for who, (operations, notifications, _) in zip(members, before, strict=True):
-                    assert notified(who) == notifications + 1
-                    writes = [op for _, op, path in who.operations()[operations:] if "/owners/" in path]
-                    assert writes[:2] == ["delete"] * 2
-                    assert writes.count("create") >= 2
-                    assert [what for what, _, _ in who.calls[-2:]] == ["revoked", "assigned"]
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 8, "u": 1}),
+        opened(chroot) as session,
+        AsyncExitStack() as stack,
+    ):
+        members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
+        shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
+        await settled(session, shared("t", *shares))
+        await at_rest(*members)
+        before = [(len(who.operations()), notified(who), who.rebalances()) for who in members]
+        async with member(chroot, "other", {"u": 1}):
+            for who, (_, _, rebalances) in zip(members, before, strict=True):
+                await until(lambda w=who, r=rebalances: w.rebalances() > r, 60, "all members to rebalance")
+            await settled(session, shared("t", *shares) | shared("u", ("g_other-0", [0])))
+            for who, (operations, notifications, _) in zip(members, before, strict=True):
+                assert notified(who) == notifications + 1
+                writes = [op for _, op, path in who.operations()[operations:] if "/owners/" in path]
+                assert writes[:2] == ["delete"] * 2
+                assert writes.count("create") >= 2
+                assert [what for what, _, _ in who.calls[-2:]] == ["revoked", "assigned"]
 
 
-def test_ring_of_subscriptions_is_woken_by_any_member_but_by_a_topics_partitions_only_its_readers(chroot, tmp_path):
+async def test_ring_of_subscriptions_is_woken_by_any_member_but_by_a_topics_partitions_only_its_readers(
+    chroot, tmp_path
+):
     """Article 004's ring: C1 reads t1 and t2, C2 t1 and t3, C3 t2 and t3."""
     ring = {"c1": {"t1": 1, "t2": 1}, "c2": {"t1": 1, "t3": 1}, "c3": {"t2": 1, "t3": 1}}
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t1": 2, "t2": 2, "t3": 2}) as broker,
-            opened(chroot) as session,
-            AsyncExitStack() as stack,
-        ):
-            members = [await stack.enter_async_context(joined(chroot, name, topics)) for name, topics in ring.items()]
-            shares = [
-                shared(topic, *((f"g_{name}-0", [n]) for n, name in enumerate(c for c in ring if topic in ring[c])))
-                for topic in ("t1", "t2", "t3")
-            ]
-            await settled(session, shares[0] | shares[1] | shares[2])
-            await at_rest(*members)
-            before = [who.rebalances() for who in members]
-            await broker.cluster.grow_topic("t1", partitions=4)
-            grown = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]))
-            await settled(session, grown | shares[1] | shares[2])
-            await at_rest(*members)
-            assert [who.rebalances() > was for who, was in zip(members, before, strict=True)] == [True, True, False]
-            woken = [notified(who) for who in members]
-            async with member(chroot, "c4", {"t1": 1}):
-                for who, was in zip(members, woken, strict=True):
-                    await until(lambda w=who, n=was: notified(w) > n, 60, "all members to be notified")
-                three = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2]), ("g_c4-0", [3]))
-                await settled(session, three | shares[1] | shares[2])
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t1": 2, "t2": 2, "t3": 2}) as broker,
+        opened(chroot) as session,
+        AsyncExitStack() as stack,
+    ):
+        members = [await stack.enter_async_context(joined(chroot, name, topics)) for name, topics in ring.items()]
+        shares = [
+            shared(topic, *((f"g_{name}-0", [n]) for n, name in enumerate(c for c in ring if topic in ring[c])))
+            for topic in ("t1", "t2", "t3")
+        ]
+        await settled(session, shares[0] | shares[1] | shares[2])
+        await at_rest(*members)
+        before = [who.rebalances() for who in members]
+        await broker.cluster.grow_topic("t1", partitions=4)
+        grown = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2, 3]))
+        await settled(session, grown | shares[1] | shares[2])
+        await at_rest(*members)
+        assert [who.rebalances() > was for who, was in zip(members, before, strict=True)] == [True, True, False]
+        woken = [notified(who) for who in members]
+        async with member(chroot, "c4", {"t1": 1}):
+            for who, was in zip(members, woken, strict=True):
+                await until(lambda w=who, n=was: notified(w) > n, 60, "all members to be notified")
+            three = shared("t1", ("g_c1-0", [0, 1]), ("g_c2-0", [2]), ("g_c4-0", [3]))
+            await settled(session, three | shares[1] | shares[2])
 
 
 @pytest.mark.parametrize(
     ("settings", "rebalances"),
     [pytest.param({}, 5, id="default"), pytest.param({"fix_quiet_ms": "3000"}, 1, id="waits for quiet")],
 )
-def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, settings, rebalances):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 1}),
-            opened(chroot) as other,
-            joined(chroot, "c1", {"t": 1}, **settings) as c1,
-        ):
-            for number in range(5):
-                await other.create(paths.member_id("g", f"g_visitor{number}"), VISITOR, ephemeral=True)
-                answered = number + 1
-                if settings:
-                    await until(lambda n=answered: notified(c1) >= n, 60, "c1 to be notified")
-                    await answers(c1, answered)
-                else:
-                    await attempts(c1, 1 + answered)
-            await attempts(c1, 1 + rebalances)
-            assert outcomes(c1) == ["ok"] * (1 + rebalances)
-            await settled(other, shared("t", ("g_c1-0", [0])))
-
+async def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, settings, rebalances):
     async def answers(who, number):
         """Wait until the watch is set again, so that the next change is not merged with this one."""
         await until(
@@ -124,7 +100,22 @@ def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, setting
             "the notification to be answered",
         )
 
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 1}),
+        opened(chroot) as other,
+        joined(chroot, "c1", {"t": 1}, **settings) as c1,
+    ):
+        for number in range(5):
+            await other.create(paths.member_id("g", f"g_visitor{number}"), VISITOR, ephemeral=True)
+            answered = number + 1
+            if settings:
+                await until(lambda n=answered: notified(c1) >= n, 60, "c1 to be notified")
+                await answers(c1, answered)
+            else:
+                await attempts(c1, 1 + answered)
+        await attempts(c1, 1 + rebalances)
+        assert outcomes(c1) == ["ok"] * (1 + rebalances)
+        await settled(other, shared("t", ("g_c1-0", [0])))
 
 
 @pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])

@@ -40,50 +40,43 @@ class RaisesWhenRevoked:
         raise AssertionError("the 0.8 consumer never knows of a loss")
 
 
-def test_listener_that_raises_in_the_attempt_keeps_its_nodes_and_fails_the_joiner(chroot, tmp_path):
-    async def story():
-        listener = RaisesWhenRevoked()
-        c1 = new_member(chroot, "c1", **QUICK, **IN_ATTEMPT)
-        async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as session:
-            try:
-                await c1.consumer.start()
-                await c1.consumer.subscribe({"t": 1}, listener)
-                await fetches(c1)
-                async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
-                    assert isinstance(await failure(join), RebalanceFailed)
-                    assert set(outcomes(c2)) == {"conflict"}
-                    await attempts(c1, 3, "error")
-                    assert listener.asked >= 1
-                    assert await owners(session) == shared("t", ("g_c1-0", range(4)))
-                    # The application is not notified: the failed rebalance is only in the log.
-                    assert await c1.consumer.getmany(timeout_ms=1) == ()
-            finally:
-                await c1.consumer.close()
-
-    asyncio.run(story())
+async def test_listener_that_raises_in_the_attempt_keeps_its_nodes_and_fails_the_joiner(chroot, tmp_path):
+    listener = RaisesWhenRevoked()
+    c1 = new_member(chroot, "c1", **QUICK, **IN_ATTEMPT)
+    async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as session:
+        try:
+            await c1.consumer.start()
+            await c1.consumer.subscribe({"t": 1}, listener)
+            await fetches(c1)
+            async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
+                assert isinstance(await failure(join), RebalanceFailed)
+                assert set(outcomes(c2)) == {"conflict"}
+                await attempts(c1, 3, "error")
+                assert listener.asked >= 1
+                assert await owners(session) == shared("t", ("g_c1-0", range(4)))
+                # The application is not notified: the failed rebalance is only in the log.
+                assert await c1.consumer.getmany(timeout_ms=1) == ()
+        finally:
+            await c1.consumer.close()
 
 
-def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application(chroot, tmp_path):
+async def test_listener_that_raises_outside_the_attempt_fails_only_its_own_application(chroot, tmp_path):
     """Its member leaves the group by itself; the application learns of it at its next call, however late that is."""
-
-    async def story():
-        listener = RaisesWhenRevoked()
-        c1 = new_member(chroot, "c1", **QUICK)
-        async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as session:
-            try:
-                await c1.consumer.start()
-                await c1.consumer.subscribe({"t": 1}, listener)
-                await fetches(c1)
-                async with joining(chroot, "c2", {"t": 1}) as (_, join):
-                    await until(lambda: listener.asked == 1, 60, "c1's listener to be called")
-                    await asyncio.wait_for(join, 10)
-                    await settled(session, shared("t", ("g_c2-0", range(4))))
-                    assert await session.children(paths.member_ids("g")) == ["g_c2"]
-                    assert c1.consumer.assignment() == {0: frozenset()}
-                    with pytest.raises(ValueError, match="own mistake"):
-                        await c1.consumer.getmany(timeout_ms=5000)
-                    assert len(c1.tracer.of("member_failed")) == len(c1.tracer.of("member_closed")) == 1
-            finally:
-                await c1.consumer.close()
-
-    asyncio.run(story())
+    listener = RaisesWhenRevoked()
+    c1 = new_member(chroot, "c1", **QUICK)
+    async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as session:
+        try:
+            await c1.consumer.start()
+            await c1.consumer.subscribe({"t": 1}, listener)
+            await fetches(c1)
+            async with joining(chroot, "c2", {"t": 1}) as (_, join):
+                await until(lambda: listener.asked == 1, 60, "c1's listener to be called")
+                await asyncio.wait_for(join, 10)
+                await settled(session, shared("t", ("g_c2-0", range(4))))
+                assert await session.children(paths.member_ids("g")) == ["g_c2"]
+                assert c1.consumer.assignment() == {0: frozenset()}
+                with pytest.raises(ValueError, match="own mistake"):
+                    await c1.consumer.getmany(timeout_ms=5000)
+                assert len(c1.tracer.of("member_failed")) == len(c1.tracer.of("member_closed")) == 1
+        finally:
+            await c1.consumer.close()

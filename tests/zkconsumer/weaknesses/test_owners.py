@@ -235,65 +235,54 @@ def test_member_starts_before_its_predecessor_of_the_same_id_has_expired(chroot,
         asyncio.run(story())
 
 
-def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
+async def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
     """A gap in the rollback: here ZooKeeper refuses the second topic's claim."""
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2, "u": 1}),
+        opened(chroot) as session,
+    ):
+        await session.create(paths.owners("g"), makepath=True)
+        await session.create(paths.topic_owners("g", "u"))
+        # An ephemeral parent would work as well: a claim below it is refused, and not by NodeExists.
+        await session.delete(paths.topic_owners("g", "u"))
+        await session.create(paths.topic_owners("g", "u"), ephemeral=True)
+        async with joining(chroot, "c1", {"t": 1, "u": 1}, rebalance_max_retries="1") as (c1, join):
+            error = await failure(join)
+            assert isinstance(error, RebalanceFailed)
+            assert "NoChildrenForEphemerals" in str(error)
+            assert c1.consumer.assignment() == {0: frozenset()}
+            leaked = shared("t", ("g_c1-0", range(2)))
+            assert await owners(session) == leaked
+            # The next claim conflicts although c1 releases everything that it knows of.
+            given = {"rebalance_max_retries": "2", "rebalance_backoff_ms": "50"}
+            async with joining(chroot, "c2", {"t": 1}, **given) as (c2, second):
+                assert "t-1" in str(await failure(second))
+                assert set(outcomes(c2)) == {"conflict"}
+                assert (await owners(session)).keys() >= {TopicPartition("t", 1)}
+                before = c2.rebalances()
+                await c1.session.close()  # the only thing that removes them
+                await until(lambda: c2.rebalances() > before, 60, "c2 to see that c1 has left")
+                await settled(session, shared("t", ("g_c2-0", range(2))))
 
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2, "u": 1}),
-            opened(chroot) as session,
-        ):
-            await session.create(paths.owners("g"), makepath=True)
-            await session.create(paths.topic_owners("g", "u"))
-            # An ephemeral parent would work as well: a claim below it is refused, and not by NodeExists.
+
+async def test_leaked_node_is_adopted_by_the_same_thread_at_the_next_attempt(chroot, tmp_path):
+    async with running_broker(chroot, tmp_path, {"t": 1, "u": 1}), opened(chroot) as session:
+        await session.create(paths.owners("g"), makepath=True)
+        await session.create(paths.topic_owners("g", "u"), ephemeral=True)
+        async with joining(chroot, "c1", {"t": 1, "u": 1}) as (c1, join):
+            await attempts(c1, 1, "error")
+            assert await owners(session) == shared("t", ("g_c1-0", [0]))
             await session.delete(paths.topic_owners("g", "u"))
-            await session.create(paths.topic_owners("g", "u"), ephemeral=True)
-            async with joining(chroot, "c1", {"t": 1, "u": 1}, rebalance_max_retries="1") as (c1, join):
-                error = await failure(join)
-                assert isinstance(error, RebalanceFailed)
-                assert "NoChildrenForEphemerals" in str(error)
-                assert c1.consumer.assignment() == {0: frozenset()}
-                leaked = shared("t", ("g_c1-0", range(2)))
-                assert await owners(session) == leaked
-                # The next claim conflicts although c1 releases everything that it knows of.
-                given = {"rebalance_max_retries": "2", "rebalance_backoff_ms": "50"}
-                async with joining(chroot, "c2", {"t": 1}, **given) as (c2, second):
-                    assert "t-1" in str(await failure(second))
-                    assert set(outcomes(c2)) == {"conflict"}
-                    assert (await owners(session)).keys() >= {TopicPartition("t", 1)}
-                    before = c2.rebalances()
-                    await c1.session.close()  # the only thing that removes them
-                    await until(lambda: c2.rebalances() > before, 60, "c2 to see that c1 has left")
-                    await settled(session, shared("t", ("g_c2-0", range(2))))
-
-    asyncio.run(story())
+            await asyncio.wait_for(join, 10)
+            assert await owners(session) == shared("t", ("g_c1-0", [0])) | shared("u", ("g_c1-0", [0]))
+            assert outcomes(c1)[-1] == "ok"
 
 
-def test_leaked_node_is_adopted_by_the_same_thread_at_the_next_attempt(chroot, tmp_path):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 1, "u": 1}), opened(chroot) as session:
-            await session.create(paths.owners("g"), makepath=True)
-            await session.create(paths.topic_owners("g", "u"), ephemeral=True)
-            async with joining(chroot, "c1", {"t": 1, "u": 1}) as (c1, join):
-                await attempts(c1, 1, "error")
-                assert await owners(session) == shared("t", ("g_c1-0", [0]))
-                await session.delete(paths.topic_owners("g", "u"))
-                await asyncio.wait_for(join, 10)
-                assert await owners(session) == shared("t", ("g_c1-0", [0])) | shared("u", ("g_c1-0", [0]))
-                assert outcomes(c1)[-1] == "ok"
-
-    asyncio.run(story())
-
-
-def test_streams_are_created_once(chroot, tmp_path):
+async def test_streams_are_created_once(chroot, tmp_path):
     """KAFKA-242: a second call got wrong offsets; now it is refused, and the first streams go on."""
-
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 1}) as broker, joined(chroot, "c1", {"t": 1}) as c1:
-            with pytest.raises(RebalanceLabError, match="exist already"):
-                await c1.consumer.subscribe({"t": 2}, c1)
-            await produce(broker, "t", 1, range(3))
-            await c1.read_until(3)
-            assert c1.rebalances() == 1
-
-    asyncio.run(story())
+    async with running_broker(chroot, tmp_path, {"t": 1}) as broker, joined(chroot, "c1", {"t": 1}) as c1:
+        with pytest.raises(RebalanceLabError, match="exist already"):
+            await c1.consumer.subscribe({"t": 2}, c1)
+        await produce(broker, "t", 1, range(3))
+        await c1.read_until(3)
+        assert c1.rebalances() == 1

@@ -146,26 +146,9 @@ def test_commit_waiting_for_a_connection_is_written_in_the_new_session(chroot, t
         asyncio.run(story())
 
 
-def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
+async def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):
     """The original's hasNext() takes it out of what a rebalance clears; no option prevents that."""
     taken_away = TopicPartition("t", 1)
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}) as broker,
-            opened(chroot) as session,
-            joined(chroot, "c1", {"t": 1}) as c1,
-        ):
-            await session.create(paths.offset("g", "t", 1), b"0", makepath=True)
-            (stream,) = c1.consumer.streams()
-            await produce_one(broker, taken_away)
-            assert await stream.has_next()
-            async with joined(chroot, "c2", {"t": 1}) as c2:
-                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                await c2.read_until(1)
-                assert c2.records == {taken_away: [7]}
-                record = await asyncio.wait_for(anext(stream), 5)
-                assert serial_of(record.value) == 7
 
     async def produce_one(broker, tp):
         async with client_of(broker) as client:
@@ -173,4 +156,18 @@ def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroo
             await producer.enqueue(tp, numbered_value(7))
             await producer.close()
 
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}) as broker,
+        opened(chroot) as session,
+        joined(chroot, "c1", {"t": 1}) as c1,
+    ):
+        await session.create(paths.offset("g", "t", 1), b"0", makepath=True)
+        (stream,) = c1.consumer.streams()
+        await produce_one(broker, taken_away)
+        assert await stream.has_next()
+        async with joined(chroot, "c2", {"t": 1}) as c2:
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            await c2.read_until(1)
+            assert c2.records == {taken_away: [7]}
+            record = await asyncio.wait_for(anext(stream), 5)
+            assert serial_of(record.value) == 7

@@ -101,24 +101,20 @@ def test_a_change_of_a_topics_partitions_while_disconnected_is_noticed(chroot, t
         asyncio.run(story())
 
 
-def test_new_session_opened_by_kazoo_gets_the_registration_and_watches(chroot, tmp_path):
+async def test_new_session_opened_by_kazoo_gets_the_registration_and_watches(chroot, tmp_path):
     """kazoo treats an expiry as a reconnect and does not notify the application; its nodes would be lost for good."""
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as session,
-            joined(chroot, "c1", {"t": 1}) as c1,
-        ):
-            old = c1.session.session_id
-            await expire(c1.session)
-            await attempts(c1, 2)
-            stat = (await session.get(paths.member_id("g", "g_c1")))[1]
-            assert stat.ephemeral_owner == c1.session.session_id != old
-            async with member(chroot, "c2", {"t": 1}):
-                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-
-    asyncio.run(story())
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as session,
+        joined(chroot, "c1", {"t": 1}) as c1,
+    ):
+        old = c1.session.session_id
+        await expire(c1.session)
+        await attempts(c1, 2)
+        stat = (await session.get(paths.member_id("g", "g_c1")))[1]
+        assert stat.ephemeral_owner == c1.session.session_id != old
+        async with member(chroot, "c2", {"t": 1}):
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
 
 
 def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_path):
@@ -153,17 +149,13 @@ def test_no_other_change_is_handled_during_a_new_sessions_rebalance(chroot, tmp_
         asyncio.run(story())
 
 
-def test_without_a_broker_a_start_succeeds_and_the_first_broker_makes_it_claim(chroot, tmp_path):
+async def test_without_a_broker_a_start_succeeds_and_the_first_broker_makes_it_claim(chroot, tmp_path):
     """KAFKA-969: it used to fail; now it owns nothing and watches /brokers/ids."""
-
-    async def story():
-        async with opened(chroot) as session, member(chroot, "c1", {"t": 1}) as c1:
-            assert outcomes(c1) == ["unavailable"]
-            assert await owners(session) == {}
-            async with running_broker(chroot, tmp_path, {"t": 2}) as broker:
-                await settled(session, shared("t", ("g_c1-0", range(2))))
-                assert notified(c1, paths.BROKER_IDS)
-                await produce(broker, "t", 2, range(2))
-                await c1.read_until(4)
-
-    asyncio.run(story())
+    async with opened(chroot) as session, member(chroot, "c1", {"t": 1}) as c1:
+        assert outcomes(c1) == ["unavailable"]
+        assert await owners(session) == {}
+        async with running_broker(chroot, tmp_path, {"t": 2}) as broker:
+            await settled(session, shared("t", ("g_c1-0", range(2))))
+            assert notified(c1, paths.BROKER_IDS)
+            await produce(broker, "t", 2, range(2))
+            await c1.read_until(4)

@@ -18,62 +18,47 @@ async def received(broadcast: Broadcast, after: int | None = None) -> list[tuple
     return [(type(item).__name__, item.seq) async for item in broadcast.follow(after)]
 
 
-def test_a_page_that_comes_late_gets_a_snapshot_and_what_follows() -> None:
-    async def scenario() -> None:
-        broadcast = fresh()
-        broadcast.publish(100)
-        following = asyncio.create_task(received(broadcast))
-        await asyncio.sleep(0)
-        broadcast.publish(200)
-        broadcast.publish(300)
-        broadcast.end()
-        assert await following == [("Snapshot", 1), ("Increment", 2), ("Increment", 3)]
-        assert await received(broadcast) == [("Snapshot", 3)]
-
-    asyncio.run(scenario())
+async def test_a_page_that_comes_late_gets_a_snapshot_and_what_follows() -> None:
+    broadcast = fresh()
+    broadcast.publish(100)
+    following = asyncio.create_task(received(broadcast))
+    await asyncio.sleep(0)
+    broadcast.publish(200)
+    broadcast.publish(300)
+    broadcast.end()
+    assert await following == [("Snapshot", 1), ("Increment", 2), ("Increment", 3)]
+    assert await received(broadcast) == [("Snapshot", 3)]
 
 
-def test_a_page_that_comes_back_goes_on_after_the_last_increment_it_has() -> None:
-    async def scenario() -> None:
-        broadcast = fresh()
-        for at_ms in (100, 200, 300):
-            broadcast.publish(at_ms)
-        broadcast.end()
-        assert await received(broadcast, 1) == [("Increment", 2), ("Increment", 3)]
-        assert await received(broadcast, 3) == []
-        assert await received(broadcast, 7) == [("Snapshot", 3)], "of another game"
-
-    asyncio.run(scenario())
+async def test_a_page_that_comes_back_goes_on_after_the_last_increment_it_has() -> None:
+    broadcast = fresh()
+    for at_ms in (100, 200, 300):
+        broadcast.publish(at_ms)
+    broadcast.end()
+    assert await received(broadcast, 1) == [("Increment", 2), ("Increment", 3)]
+    assert await received(broadcast, 3) == []
+    assert await received(broadcast, 7) == [("Snapshot", 3)], "of another game"
 
 
-def test_a_page_that_has_fallen_too_far_behind_gets_a_snapshot() -> None:
-    async def scenario() -> None:
-        broadcast = fresh(kept=2)
-        for at_ms in range(5):
-            broadcast.publish(at_ms)
-        broadcast.end()
-        assert await received(broadcast, 1) == [("Snapshot", 5)]
-        assert await received(broadcast, 3) == [("Increment", 4), ("Increment", 5)]
-
-    asyncio.run(scenario())
+async def test_a_page_that_has_fallen_too_far_behind_gets_a_snapshot() -> None:
+    broadcast = fresh(kept=2)
+    for at_ms in range(5):
+        broadcast.publish(at_ms)
+    broadcast.end()
+    assert await received(broadcast, 1) == [("Snapshot", 5)]
+    assert await received(broadcast, 3) == [("Increment", 4), ("Increment", 5)]
 
 
-def test_the_snapshot_has_every_change() -> None:
-    async def scenario() -> None:
-        broadcast = fresh()
-        broadcast.publish(100, [m.StatusChanged(status=m.Status.FAILED, reason="the disk is full")])
-        assert (broadcast.snapshot.status, broadcast.snapshot.reason) == (m.Status.FAILED, "the disk is full")
-
-    asyncio.run(scenario())
+async def test_the_snapshot_has_every_change() -> None:
+    broadcast = fresh()
+    broadcast.publish(100, [m.StatusChanged(status=m.Status.FAILED, reason="the disk is full")])
+    assert (broadcast.snapshot.status, broadcast.snapshot.reason) == (m.Status.FAILED, "the disk is full")
 
 
-def test_a_game_knows_for_how_long_nobody_has_watched() -> None:
-    async def scenario() -> None:
-        broadcast = fresh()
-        await until(lambda: broadcast.unwatched_s > 0, 60, "time to pass")
-        async with aclosing(broadcast.follow()) as items:
-            await anext(items)
-            assert broadcast.unwatched_s == 0
-        await until(lambda: broadcast.unwatched_s > 0, 60, "time to pass")
-
-    asyncio.run(scenario())
+async def test_a_game_knows_for_how_long_nobody_has_watched() -> None:
+    broadcast = fresh()
+    await until(lambda: broadcast.unwatched_s > 0, 60, "time to pass")
+    async with aclosing(broadcast.follow()) as items:
+        await anext(items)
+        assert broadcast.unwatched_s == 0
+    await until(lambda: broadcast.unwatched_s > 0, 60, "time to pass")

@@ -113,18 +113,15 @@ def test_server_listens_on_this_machine_alone():
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def test_page_gets_a_snapshot_and_then_increments_until_the_game_is_over():
-    async def run():
-        async with visited(RecordedGame(example())) as (_, client), client.get("events") as answer:
-            assert answer.content_type == "text/event-stream"
-            found = [each async for each in events(answer)]
-        assert found[0][0] == "snapshot"
-        assert [kind for kind, _, _ in found[1:-1]] == ["increment"] * len(INCREMENTS)
-        assert [int(number) for _, number, _ in found[:-1]] == list(range(len(INCREMENTS) + 1))
-        assert [each["seq"] for _, _, each in found[:-1]] == list(range(len(INCREMENTS) + 1))
-        assert found[-1] == ("over", None, {})
-
-    asyncio.run(run())
+async def test_page_gets_a_snapshot_and_then_increments_until_the_game_is_over():
+    async with visited(RecordedGame(example())) as (_, client), client.get("events") as answer:
+        assert answer.content_type == "text/event-stream"
+        found = [each async for each in events(answer)]
+    assert found[0][0] == "snapshot"
+    assert [kind for kind, _, _ in found[1:-1]] == ["increment"] * len(INCREMENTS)
+    assert [int(number) for _, number, _ in found[:-1]] == list(range(len(INCREMENTS) + 1))
+    assert [each["seq"] for _, _, each in found[:-1]] == list(range(len(INCREMENTS) + 1))
+    assert found[-1] == ("over", None, {})
 
 
 @pytest.mark.parametrize("after", [{"headers": {"Last-Event-ID": "2"}}, {"params": {"after": "2"}}])
@@ -151,16 +148,13 @@ def test_page_with_a_number_that_makes_no_sense_begins_anew(last):
     played(scene)
 
 
-def test_page_that_has_missed_too_much_begins_anew():
-    async def run():
-        game = StagedGame(FIRST, kept=2)
-        for _ in range(9):
-            game.change()
-        async with visited(game) as (_, client), client.get("events", params={"after": "3"}) as answer:
-            ((kind, number, _),) = await first_of(answer, 1)
-            assert (kind, number) == ("snapshot", "9")
-
-    asyncio.run(run())
+async def test_page_that_has_missed_too_much_begins_anew():
+    game = StagedGame(FIRST, kept=2)
+    for _ in range(9):
+        game.change()
+    async with visited(game) as (_, client), client.get("events", params={"after": "3"}) as answer:
+        ((kind, number, _),) = await first_of(answer, 1)
+        assert (kind, number) == ("snapshot", "9")
 
 
 def test_pages_are_bounded_and_a_closed_one_makes_room():
@@ -179,40 +173,34 @@ def test_pages_are_bounded_and_a_closed_one_makes_room():
     played(scene)
 
 
-def test_page_that_reads_nothing_is_disconnected_and_gets_the_rest_when_it_returns():
-    async def run():
-        game = StagedGame(FIRST)
-        many = tuple(m.Znode(path=f"/consumers/lab/{number}", data="x" * 200) for number in range(2000))
-        async with serving(game, slow_s=0.2) as served:
-            _, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
-            writer.write(f"GET /{served.token}/events HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
-            await until(lambda: game.watching == 1, 60, "the page to watch")
-            for _ in range(40):  # more than the sockets between them hold
-                game.change(m.ZnodesChanged(design="zookeeper", put=many))
-            await until(lambda: game.watching == 0, 60, "the slow page to be disconnected")
-            writer.close()
-            game.change()
-            last = {"Last-Event-ID": "40"}
-            async with ClientSession(served.address) as client, client.get("events", headers=last) as answer:
-                ((kind, number, _),) = await first_of(answer, 1)
-                assert (kind, number) == ("increment", "41")
-
-    asyncio.run(run())
+async def test_page_that_reads_nothing_is_disconnected_and_gets_the_rest_when_it_returns():
+    game = StagedGame(FIRST)
+    many = tuple(m.Znode(path=f"/consumers/lab/{number}", data="x" * 200) for number in range(2000))
+    async with serving(game, slow_s=0.2) as served:
+        _, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
+        writer.write(f"GET /{served.token}/events HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
+        await until(lambda: game.watching == 1, 60, "the page to watch")
+        for _ in range(40):  # more than the sockets between them hold
+            game.change(m.ZnodesChanged(design="zookeeper", put=many))
+        await until(lambda: game.watching == 0, 60, "the slow page to be disconnected")
+        writer.close()
+        game.change()
+        last = {"Last-Event-ID": "40"}
+        async with ClientSession(served.address) as client, client.get("events", headers=last) as answer:
+            ((kind, number, _),) = await first_of(answer, 1)
+            assert (kind, number) == ("increment", "41")
 
 
-def test_server_closes_with_the_game_though_pages_watch():
-    async def run():
-        game = StagedGame(FIRST)
-        async with ClientSession() as client:
-            async with serving(game) as served:
-                answer = await client.get(f"{served.address}events")
-                await first_of(answer, 1)
-            answer.close()
-            assert game.watching == 0
-            with pytest.raises((OSError, ServerDisconnectedError)):
-                await client.get(f"{served.address}events")
-
-    asyncio.run(run())
+async def test_server_closes_with_the_game_though_pages_watch():
+    game = StagedGame(FIRST)
+    async with ClientSession() as client:
+        async with serving(game) as served:
+            answer = await client.get(f"{served.address}events")
+            await first_of(answer, 1)
+        answer.close()
+        assert game.watching == 0
+        with pytest.raises((OSError, ServerDisconnectedError)):
+            await client.get(f"{served.address}events")
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -268,27 +256,24 @@ def test_command_of_another_page_does_nothing(headers):
     played(scene)
 
 
-def test_command_goes_on_when_its_page_closes():
-    async def run():
-        game, begun, may_end = StagedGame(FIRST), asyncio.Event(), asyncio.Event()
+async def test_command_goes_on_when_its_page_closes():
+    game, begun, may_end = StagedGame(FIRST), asyncio.Event(), asyncio.Event()
 
-        async def slowly(command):
-            begun.set()
-            await may_end.wait()
-            game.commands.append(command)
-            return c.Answer(accepted=True)
+    async def slowly(command):
+        begun.set()
+        await may_end.wait()
+        game.commands.append(command)
+        return c.Answer(accepted=True)
 
-        game.command = slowly
-        async with visited(game) as (_, client):
-            sent = asyncio.create_task(client.post("command", json=STOP))
-            await begun.wait()
-            sent.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await sent
-            may_end.set()
-            await until(lambda: game.commands == [c.Stop()], 60, "the command to end")
-
-    asyncio.run(run())
+    game.command = slowly
+    async with visited(game) as (_, client):
+        sent = asyncio.create_task(client.post("command", json=STOP))
+        await begun.wait()
+        sent.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sent
+        may_end.set()
+        await until(lambda: game.commands == [c.Stop()], 60, "the command to end")
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

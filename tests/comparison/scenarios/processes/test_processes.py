@@ -45,158 +45,131 @@ async def fork_server_in(folder: Path) -> AsyncIterator[Any]:
         await fork_server.stop()
 
 
-def test_a_child_ends_when_it_is_stopped(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
-            assert await asyncio.gather(member.stop(), broker.stop()) == [0, 0]
-            assert member.log_tail() == ""
-
-    asyncio.run(scenario())
+async def test_a_child_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
+        assert await asyncio.gather(member.stop(), broker.stop()) == [0, 0]
+        assert member.log_tail() == ""
 
 
-def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
-            assert await killed.kill() == -signal.SIGKILL
-            assert killed.returncode == -signal.SIGKILL
-            killed.send({"command": "commit"})  # no receiver, but no error
-            frozen.freeze()
-            process = psutil.Process(frozen.pid)
-            await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child to be stopped")
-            assert await frozen.stop() == 0
-
-    asyncio.run(scenario())
+async def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
+        assert await killed.kill() == -signal.SIGKILL
+        assert killed.returncode == -signal.SIGKILL
+        killed.send({"command": "commit"})  # no receiver, but no error
+        frozen.freeze()
+        process = psutil.Process(frozen.pid)
+        await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child to be stopped")
+        assert await frozen.stop() == 0
 
 
-def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            child, _ = await spawn(MEMBER)
-            with pytest.raises(WaitTimeout, match=r"child-0 did not end within 0\.1 s"):
-                await ended_within(child, 0.1)
-            assert child.returncode is None
-
-    asyncio.run(scenario())
-
-
-def test_children_end_with_the_fork_server(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        fork_server = await ForkServer.open()
-        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
-        process = psutil.Process(child.pid)
-        await fork_server.stop()
-        await until(lambda: not process.is_running(), 20, "the child to end")
-        assert child.returncode == -signal.SIGKILL
-
-    asyncio.run(scenario())
-
-
-def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        fork_server = await ForkServer.open()
-        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
-        open_before = psutil.Process().num_fds()
-        os.kill(fork_server.pid, signal.SIGSTOP)
-        waiting = [asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
-        await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both to ask")
-        os.kill(fork_server.pid, signal.SIGKILL)
-        async with asyncio.timeout(20):
-            for result in await asyncio.gather(*waiting, return_exceptions=True):
-                assert isinstance(result, EnvironmentFault), result
-                assert f"(pid {fork_server.pid}) has ended" in str(result)
-            assert await child.gone() == -signal.SIGKILL
-            with pytest.raises(EnvironmentFault, match="has ended"):
-                await fork_server.spawn(MEMBER, tmp_path / "late.log")
-            await until(lambda: psutil.Process().num_fds() <= open_before, 20, "all pipes to be closed")
-        await fork_server.stop()
-
-    asyncio.run(scenario())
-
-
-def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_next_one(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        fork_server = await ForkServer.open()
-        os.kill(fork_server.pid, signal.SIGSTOP)  # it must not answer before the request is cancelled
-        waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
-        try:
-            await until((tmp_path / "given-up.log").exists, 20, "the request")
-            waiting.cancel()
-        finally:
-            os.kill(fork_server.pid, signal.SIGCONT)
-        child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
-        await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one to end")
+async def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        child, _ = await spawn(MEMBER)
+        with pytest.raises(WaitTimeout, match=r"child-0 did not end within 0\.1 s"):
+            await ended_within(child, 0.1)
         assert child.returncode is None
-        assert await child.stop() == 0
-        await fork_server.stop()
-
-    asyncio.run(scenario())
 
 
-def test_an_invalid_configuration_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            child, _ = await spawn(MEMBER)
-            child.send({"process": "m1"})
-            assert await ended_within(child, 30) == 1
-            assert "missing required field `design`" in str(child.failure("starting"))
-
-    asyncio.run(scenario())
+async def test_children_end_with_the_fork_server(tmp_path: Path) -> None:
+    fork_server = await ForkServer.open()
+    child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+    process = psutil.Process(child.pid)
+    await fork_server.stop()
+    await until(lambda: not process.is_running(), 20, "the child to end")
+    assert child.returncode == -signal.SIGKILL
 
 
-def test_a_broker_that_cannot_start_says_why(tmp_path: Path, unused_port: int) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            child, events = await spawn(BROKER)
-            child.send(
-                {
-                    **identity(tmp_path, "broker-1"),
-                    "zookeeper": f"127.0.0.1:{unused_port}",
-                    "data_dir": str(tmp_path / "data"),
-                    "settings": {"zookeeper.connection.timeout.ms": "300", "port": "0"},
-                }
-            )
-            assert await ended_within(child, 30) == 1
-            (event,) = events
-            assert event["event"] == "failed"
-            assert str(unused_port) in str(event["error"])
+async def test_killed_fork_server_ends_its_children_and_fails_pending_requests(tmp_path: Path) -> None:
+    fork_server = await ForkServer.open()
+    child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+    open_before = psutil.Process().num_fds()
+    os.kill(fork_server.pid, signal.SIGSTOP)
+    waiting = [asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "waits.log")) for _ in range(2)]
+    await until(lambda: psutil.Process().num_fds() >= open_before + 8, 20, "both to ask")
+    os.kill(fork_server.pid, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        for result in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(result, EnvironmentFault), result
+            assert f"(pid {fork_server.pid}) has ended" in str(result)
+        assert await child.gone() == -signal.SIGKILL
+        with pytest.raises(EnvironmentFault, match="has ended"):
+            await fork_server.spawn(MEMBER, tmp_path / "late.log")
+        await until(lambda: psutil.Process().num_fds() <= open_before, 20, "all pipes to be closed")
+    await fork_server.stop()
 
-    asyncio.run(scenario())
+
+async def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_next_one(tmp_path: Path) -> None:
+    fork_server = await ForkServer.open()
+    os.kill(fork_server.pid, signal.SIGSTOP)  # it must not answer before the request is cancelled
+    waiting = asyncio.create_task(fork_server.spawn(MEMBER, tmp_path / "given-up.log"))
+    try:
+        await until((tmp_path / "given-up.log").exists, 20, "the request")
+        waiting.cancel()
+    finally:
+        os.kill(fork_server.pid, signal.SIGCONT)
+    child = await ChildProcess.spawn(fork_server, MEMBER, "m1", tmp_path / "m1.log", lambda _: None)
+    await until(lambda: len(psutil.Process(fork_server.pid).children()) == 1, 30, "the other one to end")
+    assert child.returncode is None
+    assert await child.stop() == 0
+    await fork_server.stop()
 
 
-def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot: str) -> None:
-    async def scenario() -> None:
-        async with fork_server_in(tmp_path) as spawn:
-            child, events = await spawn(MEMBER)
-            child.send(
-                {
-                    **identity(tmp_path, "m1"),
-                    "group": "g",
-                    "topics": {"t": 1},
-                    "zookeeper": chroot,
-                    "bootstrap": "",
-                    "settings": {"zookeeper.session.timeout.ms": "4000"},
-                    "members": 2,
-                }
-            )
-            await until(
-                lambda: kinds(events).count("member_started") == 2,
-                30,
-                lambda: f"two members to start: {events}; {child.log_tail()}",
-            )
-            child.send({"command": "pause_consumption"})
-            await until(lambda: "polling_stopped" in kinds(events), 30, "both to stop polling")
-            child.send({"command": "resume"})
-            child.send({"command": "sing"})
-            child.send({"command": "leave"})
-            assert await ended_within(child, 30) == 0
-            assert kinds(events).count("member_closed") == 2
-            assert "unknown command 'sing'" in child.log_tail()
-            trace = (tmp_path / "m1.jsonl").read_text().splitlines()
-            assert len(trace) > len(events)  # ZooKeeper operations are only in the trace
+async def test_an_invalid_configuration_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        child, _ = await spawn(MEMBER)
+        child.send({"process": "m1"})
+        assert await ended_within(child, 30) == 1
+        assert "missing required field `design`" in str(child.failure("starting"))
 
-    asyncio.run(scenario())
+
+async def test_a_broker_that_cannot_start_says_why(tmp_path: Path, unused_port: int) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        child, events = await spawn(BROKER)
+        child.send(
+            {
+                **identity(tmp_path, "broker-1"),
+                "zookeeper": f"127.0.0.1:{unused_port}",
+                "data_dir": str(tmp_path / "data"),
+                "settings": {"zookeeper.connection.timeout.ms": "300", "port": "0"},
+            }
+        )
+        assert await ended_within(child, 30) == 1
+        (event,) = events
+        assert event["event"] == "failed"
+        assert str(unused_port) in str(event["error"])
+
+
+async def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot: str) -> None:
+    async with fork_server_in(tmp_path) as spawn:
+        child, events = await spawn(MEMBER)
+        child.send(
+            {
+                **identity(tmp_path, "m1"),
+                "group": "g",
+                "topics": {"t": 1},
+                "zookeeper": chroot,
+                "bootstrap": "",
+                "settings": {"zookeeper.session.timeout.ms": "4000"},
+                "members": 2,
+            }
+        )
+        await until(
+            lambda: kinds(events).count("member_started") == 2,
+            30,
+            lambda: f"two members to start: {events}; {child.log_tail()}",
+        )
+        child.send({"command": "pause_consumption"})
+        await until(lambda: "polling_stopped" in kinds(events), 30, "both to stop polling")
+        child.send({"command": "resume"})
+        child.send({"command": "sing"})
+        child.send({"command": "leave"})
+        assert await ended_within(child, 30) == 0
+        assert kinds(events).count("member_closed") == 2
+        assert "unknown command 'sing'" in child.log_tail()
+        trace = (tmp_path / "m1.jsonl").read_text().splitlines()
+        assert len(trace) > len(events)  # ZooKeeper operations are only in the trace
 
 
 def identity(folder: Path, process: str) -> dict[str, object]:

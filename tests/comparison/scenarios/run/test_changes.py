@@ -85,35 +85,26 @@ async def joined(group: Group) -> asyncio.Task[None]:
     return task
 
 
-def test_a_join_of_zookeeper_has_not_settled_before_the_last_member_has_begun_to_rebalance() -> None:
-    async def run() -> None:
-        group = Group("zookeeper", session_ms=60_000)
-        task = await joined(group)
-        assert group.members.view.settled(3, 3), "every partition has one owner, and everybody owns one"
-        assert not group.has_settled
-        group.rebalance("m2", 1)
-        await task
-        assert group.has_settled
-
-    asyncio.run(run())
+async def test_a_join_of_zookeeper_has_not_settled_before_the_last_member_has_begun_to_rebalance() -> None:
+    group = Group("zookeeper", session_ms=60_000)
+    task = await joined(group)
+    assert group.members.view.settled(3, 3), "every partition has one owner, and everybody owns one"
+    assert not group.has_settled
+    group.rebalance("m2", 1)
+    await task
+    assert group.has_settled
 
 
-def test_a_member_that_never_hears_of_a_join_is_waited_for_as_long_as_sessions_last() -> None:
-    async def run() -> None:
-        group = Group("zookeeper")
-        begun = time.monotonic()
-        await group.changes.make("join", group.join, members=3)
-        assert group.has_settled
-        assert time.monotonic() - begun >= 2 * SESSION_MS / 1000, "two sessions, as `Changes.make` waits"
-
-    asyncio.run(run())
+async def test_a_member_that_never_hears_of_a_join_is_waited_for_as_long_as_sessions_last() -> None:
+    group = Group("zookeeper")
+    begun = time.monotonic()
+    await group.changes.make("join", group.join, members=3)
+    assert group.has_settled
+    assert time.monotonic() - begun >= 2 * SESSION_MS / 1000, "two sessions, as `Changes.make` waits"
 
 
 @pytest.mark.parametrize("design", ["eager", "server"])
-def test_under_a_coordinator_nobody_has_to_begin_by_itself(design: str) -> None:
-    async def run() -> None:
-        group = Group(design)
-        await group.changes.make("join", group.join, members=3)
-        assert group.has_settled
-
-    asyncio.run(run())
+async def test_under_a_coordinator_nobody_has_to_begin_by_itself(design: str) -> None:
+    group = Group(design)
+    await group.changes.make("join", group.join, members=3)
+    assert group.has_settled

@@ -161,21 +161,18 @@ def test_parameters_of_a_performer_are_whole_numbers() -> None:
     assert Performer(changes, "m1", values).number("away_ms") == 300
 
 
-def test_a_slow_member_is_slow_once_its_last_poll_has_returned() -> None:
-    async def run() -> None:
-        sent: list[str] = []
-        view = SimpleNamespace(stopped_polling=set())
-        members: Any = SimpleNamespace(view=view, slow_down=sent.append)
-        changes: Any = SimpleNamespace(members=members, testbed=None)
-        slowing = asyncio.create_task(Slow(changes, "m2", {}).inject())
-        await until(lambda: sent == ["m2"], 60, "the command")
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert not slowing.done()
-        view.stopped_polling.add("m2")
-        await asyncio.wait_for(slowing, 20)
-
-    asyncio.run(run())
+async def test_a_slow_member_is_slow_once_its_last_poll_has_returned() -> None:
+    sent: list[str] = []
+    view = SimpleNamespace(stopped_polling=set())
+    members: Any = SimpleNamespace(view=view, slow_down=sent.append)
+    changes: Any = SimpleNamespace(members=members, testbed=None)
+    slowing = asyncio.create_task(Slow(changes, "m2", {}).inject())
+    await until(lambda: sent == ["m2"], 60, "the command")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not slowing.done()
+    view.stopped_polling.add("m2")
+    await asyncio.wait_for(slowing, 20)
 
 
 def test_a_member_that_cannot_stop_polling_is_not_waited_for_indefinitely(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,39 +72,33 @@ class Group:
         self.view.take_back(place)
 
 
-def test_restarted_member_returns_after_the_others_have_rebalanced() -> None:
-    async def scenario() -> None:
-        group = Group("eager")
-        restarting = asyncio.create_task(Restarts(group.changes).restart_each(RestartEach(away_ms=0)))
-        await group.noticing.wait()
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert group.done == ["m1 goes"]
-        group.noticing.clear()
-        group.rebalances("m2")
-        await group.noticing.wait()
-        group.rebalances("m1")
-        await restarting
-        assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
-
-    asyncio.run(scenario())
+async def test_restarted_member_returns_after_the_others_have_rebalanced() -> None:
+    group = Group("eager")
+    restarting = asyncio.create_task(Restarts(group.changes).restart_each(RestartEach(away_ms=0)))
+    await group.noticing.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert group.done == ["m1 goes"]
+    group.noticing.clear()
+    group.rebalances("m2")
+    await group.noticing.wait()
+    group.rebalances("m1")
+    await restarting
+    assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
 
 
-def test_restarted_member_returns_at_once_if_its_absence_goes_unnoticed() -> None:
-    async def scenario() -> None:
-        group = Group("static")
-        restarts = Restarts(group.changes)
-        await restarts.restart_each(RestartEach(away_ms=0, settings={"a": "b"}))
-        assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
-        assert [(each["change"], each["round_"], each["members"]) for each in group.traced] == [
-            ("restart", 1, 2),
-            ("restart", 2, 2),
-        ]
-        await restarts.restart_each(RestartEach(away_ms=0))
-        assert [each["round_"] for each in group.traced] == [1, 2, 3, 4]
-        assert group.traced[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
-
-    asyncio.run(scenario())
+async def test_restarted_member_returns_at_once_if_its_absence_goes_unnoticed() -> None:
+    group = Group("static")
+    restarts = Restarts(group.changes)
+    await restarts.restart_each(RestartEach(away_ms=0, settings={"a": "b"}))
+    assert group.done == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
+    assert [(each["change"], each["round_"], each["members"]) for each in group.traced] == [
+        ("restart", 1, 2),
+        ("restart", 2, 2),
+    ]
+    await restarts.restart_each(RestartEach(away_ms=0))
+    assert [each["round_"] for each in group.traced] == [1, 2, 3, 4]
+    assert group.traced[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
 
 
 @pytest.mark.parametrize(
@@ -114,15 +108,12 @@ def test_restarted_member_returns_at_once_if_its_absence_goes_unnoticed() -> Non
         ("eager", ["m2 subscribes to orders-1"]),
     ],
 )
-def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, done: list[str]) -> None:
-    async def scenario() -> None:
-        group = Group(design)
-        await Restarts(group.changes).resubscribe(Resubscribe(2, (1,), 2))
-        assert group.done == done
-        (change,) = group.traced
-        assert change["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
-
-    asyncio.run(scenario())
+async def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, done: list[str]) -> None:
+    group = Group(design)
+    await Restarts(group.changes).resubscribe(Resubscribe(2, (1,), 2))
+    assert group.done == done
+    (change,) = group.traced
+    assert change["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
 
 
 def test_restarted_members_may_be_of_another_design() -> None:

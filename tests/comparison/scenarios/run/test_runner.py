@@ -46,7 +46,7 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def test_first_failure_ends_all_concurrent_parts() -> None:
+async def test_first_failure_ends_all_concurrent_parts() -> None:
     ended = []
 
     async def fails() -> None:
@@ -59,26 +59,19 @@ def test_first_failure_ends_all_concurrent_parts() -> None:
             await asyncio.sleep(0)  # an orderly end takes time, and is awaited
             ended.append(True)
 
-    async def scenario() -> None:
-        with pytest.raises(Unavailable, match="no"):
-            await gather_or_cancel(goes_on(), fails(), goes_on())
-        assert ended == [True, True]
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(scenario())
+    with pytest.raises(Unavailable, match="no"):
+        await gather_or_cancel(goes_on(), fails(), goes_on())
+    assert ended == [True, True]
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_run_whose_processes_cannot_start_stops_a_zookeeper_that_is_still_starting(tmp_path: Path) -> None:
+async def test_a_run_whose_processes_cannot_start_stops_a_zookeeper_that_is_still_starting(tmp_path: Path) -> None:
     before = children()
-
-    async def scenario() -> None:
-        fork_server = await ForkServer.open()
-        os.kill(fork_server.pid, signal.SIGKILL)
-        with pytest.raises(EnvironmentFault, match="has ended"):
-            await perform(request_in(tmp_path, "crash", "eager"), {}, fork_server, asyncio.Event())
-        await fork_server.stop()
-
-    asyncio.run(scenario())
+    fork_server = await ForkServer.open()
+    os.kill(fork_server.pid, signal.SIGKILL)
+    with pytest.raises(EnvironmentFault, match="has ended"):
+        await perform(request_in(tmp_path, "crash", "eager"), {}, fork_server, asyncio.Event())
+    await fork_server.stop()
     assert (tmp_path / "crash/eager/zookeeper-1").is_dir(), "it had begun to start"
     assert children() <= before  # Spark workers of earlier tests may end meanwhile
     assert '"outcome":"failed"' in (tmp_path / "crash/eager/trace/runner.jsonl").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -55,19 +54,16 @@ def events_in(folder: Path) -> list[dict[str, Any]]:
     return [each for line in lines[1:] if "kind" in (each := msgspec.json.decode(line))]
 
 
-def test_bystander_reads_and_writes_in_turn_and_traces_how_long_each_took(
+async def test_bystander_reads_and_writes_in_turn_and_traces_how_long_each_took(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        async with bystander_in(tmp_path) as (bystander, tracer, listed):
-            await bystander.start(zookeeper.connect_string)
-            await until(lambda: bystander.operations >= 40, 30, "some operations")
-            bystander.check()
-            await bystander.stop()
-            assert listed == [(Role.BYSTANDER, ["bystander"])]
-            assert [event["how"] for event in tracer.of("process_ended")] == ["stop"]
-
-    asyncio.run(scenario())
+    async with bystander_in(tmp_path) as (bystander, tracer, listed):
+        await bystander.start(zookeeper.connect_string)
+        await until(lambda: bystander.operations >= 40, 30, "some operations")
+        bystander.check()
+        await bystander.stop()
+        assert listed == [(Role.BYSTANDER, ["bystander"])]
+        assert [event["how"] for event in tracer.of("process_ended")] == ["stop"]
     events = events_in(tmp_path)
     assert {event["kind"] for event in events} == {"bystander_op"}
     assert all(event["ok"] and event["latency_ns"] > 0 for event in events)
@@ -80,41 +76,36 @@ def test_bystander_reads_and_writes_in_turn_and_traces_how_long_each_took(
     assert '{"end":' in (tmp_path / "trace" / "bystander.jsonl").read_text(encoding="utf-8").splitlines()[-1]
 
 
-def test_counters_are_read_without_the_bystander(chroot: str, zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+async def test_counters_are_read_without_the_bystander(
+    chroot: str, zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
     address = ("127.0.0.1", zookeeper.servers[0].client_port)
     tracer = ListTracer(process="runner")
-
-    async def counted() -> None:
-        async with bystander_in(tmp_path) as (bystander, _, _):
-            await bystander.start(zookeeper.connect_string)
-            await until(lambda: bystander.operations >= 20, 30, "some operations")
-        scenario = scenario_named("herd")
-        request = RunRequest(
-            scenario=scenario,
-            design="eager",
-            parameters=scenario.defaults,
-            configuration=configuration("eager", scenario.defaults),
-            zookeeper="embedded",
-            run="r",
-            run_dir=tmp_path,
-        )
-        bed = ZooKeeperBed(request, tracer, tracer, record=None)  # type: ignore[arg-type]  # none is needed
-        bed._addresses = (address,)
-        await bed.count("join-1:before")
-
-    asyncio.run(counted())
+    async with bystander_in(tmp_path) as (bystander, _, _):
+        await bystander.start(zookeeper.connect_string)
+        await until(lambda: bystander.operations >= 20, 30, "some operations")
+    scenario = scenario_named("herd")
+    request = RunRequest(
+        scenario=scenario,
+        design="eager",
+        parameters=scenario.defaults,
+        configuration=configuration("eager", scenario.defaults),
+        zookeeper="embedded",
+        run="r",
+        run_dir=tmp_path,
+    )
+    bed = ZooKeeperBed(request, tracer, tracer, record=None)  # type: ignore[arg-type]  # none is needed
+    bed._addresses = (address,)
+    await bed.count("join-1:before")
     assert read_counters(*address).per_namespace[NAMESPACE] > (0, 0)
     namespaces = {event["namespace"] for event in tracer.of("counters_read")}
     assert chroot.partition("/")[2] in namespaces
     assert NAMESPACE not in namespaces
 
 
-def test_bystander_that_cannot_start_or_has_ended_is_an_error(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bystander_in(tmp_path) as (bystander, _, _):
-            bystander.check()  # not started
-            bystander.heard({"event": "failed", "error": "no ZooKeeper"})
-            with pytest.raises(ChildFailed, match="bystander did not start: no ZooKeeper"):
-                bystander.check()
-
-    asyncio.run(scenario())
+async def test_bystander_that_cannot_start_or_has_ended_is_an_error(tmp_path: Path) -> None:
+    async with bystander_in(tmp_path) as (bystander, _, _):
+        bystander.check()  # not started
+        bystander.heard({"event": "failed", "error": "no ZooKeeper"})
+        with pytest.raises(ChildFailed, match="bystander did not start: no ZooKeeper"):
+            bystander.check()

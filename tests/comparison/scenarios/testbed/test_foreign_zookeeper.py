@@ -27,55 +27,46 @@ async def session(connect_string: str) -> ZooKeeperSession:
     )
 
 
-def test_a_run_gets_its_own_chroot_and_leaves_nothing_behind(chroot: str) -> None:
-    async def scenario() -> None:
-        name = chroot_name("20261121T144531Z-compare/crash/zookeeper")
-        assert name == "rebalance-lab-20261121T144531Z-compare-crash-zookeeper"
-        inside = await make_chroot(chroot, name)
-        assert inside == f"{chroot}/{name}"
-        async with await session(inside) as zookeeper:
-            await zookeeper.create("/a/b/c", makepath=True)
-        await remove_chroot(inside)
-        async with await session(chroot) as zookeeper:
-            assert await zookeeper.children("/") == []
-
-    asyncio.run(scenario())
+async def test_a_run_gets_its_own_chroot_and_leaves_nothing_behind(chroot: str) -> None:
+    name = chroot_name("20261121T144531Z-compare/crash/zookeeper")
+    assert name == "rebalance-lab-20261121T144531Z-compare-crash-zookeeper"
+    inside = await make_chroot(chroot, name)
+    assert inside == f"{chroot}/{name}"
+    async with await session(inside) as zookeeper:
+        await zookeeper.create("/a/b/c", makepath=True)
+    await remove_chroot(inside)
+    async with await session(chroot) as zookeeper:
+        assert await zookeeper.children("/") == []
 
 
-def test_a_baseline_is_measured_and_leaves_nothing_behind(chroot: str) -> None:
-    async def scenario() -> None:
-        baseline = await measure_baseline(chroot)
-        assert set(baseline) == {"create_ms", "get_ms", "notify_ms"}
-        assert all(value > 0 for value in baseline.values())
-        async with await session(chroot) as zookeeper:
-            assert await zookeeper.children("/") == []
-
-    asyncio.run(scenario())
+async def test_a_baseline_is_measured_and_leaves_nothing_behind(chroot: str) -> None:
+    baseline = await measure_baseline(chroot)
+    assert set(baseline) == {"create_ms", "get_ms", "notify_ms"}
+    assert all(value > 0 for value in baseline.values())
+    async with await session(chroot) as zookeeper:
+        assert await zookeeper.children("/") == []
 
 
-def test_an_observer_traces_named_owners_and_departed_members(chroot: str, zookeeper: EmbeddedZooKeeper) -> None:
-    async def scenario() -> None:
-        tracer = ListTracer()
-        observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], tracer)
-        await observer.start()
-        owner = paths.owner("g", "t", 0)
-        async with await session(chroot) as member:
-            await member.ensure_path(paths.member_ids("g"))
-            await member.create(paths.member_id("g", "g_c1"), b"{}", ephemeral=True)
-            await member.create(owner, b"g_c1-0", ephemeral=True, makepath=True)
-            await until(lambda: len(tracer.events) == 2, 60, lambda: str(tracer.events))
-            await member.delete(owner)
-            await until(lambda: len(tracer.events) == 3, 60, lambda: str(tracer.events))
-        await until(lambda: len(tracer.events) == 4, 60, lambda: str(tracer.events))
-        await observer.stop()
-        named, cleared = tracer.of("authority_named", "authority_cleared")
-        assert (named["owner"], named["epoch"]) == (cleared["owner"], cleared["epoch"]) == ("g_c1-0", named["epoch"])
-        assert [event["kind"] for event in tracer.of("group_member_joined", "group_member_left")] == [
-            "group_member_joined",
-            "group_member_left",
-        ]
-
-    asyncio.run(scenario())
+async def test_an_observer_traces_named_owners_and_departed_members(chroot: str, zookeeper: EmbeddedZooKeeper) -> None:
+    tracer = ListTracer()
+    observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], tracer)
+    await observer.start()
+    owner = paths.owner("g", "t", 0)
+    async with await session(chroot) as member:
+        await member.ensure_path(paths.member_ids("g"))
+        await member.create(paths.member_id("g", "g_c1"), b"{}", ephemeral=True)
+        await member.create(owner, b"g_c1-0", ephemeral=True, makepath=True)
+        await until(lambda: len(tracer.events) == 2, 60, lambda: str(tracer.events))
+        await member.delete(owner)
+        await until(lambda: len(tracer.events) == 3, 60, lambda: str(tracer.events))
+    await until(lambda: len(tracer.events) == 4, 60, lambda: str(tracer.events))
+    await observer.stop()
+    named, cleared = tracer.of("authority_named", "authority_cleared")
+    assert (named["owner"], named["epoch"]) == (cleared["owner"], cleared["epoch"]) == ("g_c1-0", named["epoch"])
+    assert [event["kind"] for event in tracer.of("group_member_joined", "group_member_left")] == [
+        "group_member_joined",
+        "group_member_left",
+    ]
 
 
 def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
@@ -96,17 +87,14 @@ def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
         asyncio.run(scenario(server))
 
 
-def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
-    async def scenario() -> None:
-        observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], SilentTracer())
-        await observer.start()
-        assert observer._session is not None
-        await observer._session.close()
-        await until(lambda: complaint(observer), 60, "the end of the session to be traced")
-        assert "failed: " in complaint(observer)
-        await observer.stop()
-
-    asyncio.run(scenario())
+async def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
+    observer = LiveObserver(chroot, "g", [TopicPartition("t", 0)], SilentTracer())
+    await observer.start()
+    assert observer._session is not None
+    await observer._session.close()
+    await until(lambda: complaint(observer), 60, "the end of the session to be traced")
+    assert "failed: " in complaint(observer)
+    await observer.stop()
 
 
 def complaint(observer: LiveObserver) -> str:

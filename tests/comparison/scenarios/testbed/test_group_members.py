@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -93,22 +92,19 @@ def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("group", [("rolling-restart", "static", 2)], indirect=True)
-def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        members = group.members
-        await members.warm_up()
-        members.join(2)
-        assert members.next_at("m1") == "m1.2"
-        await members.go("m1", 1)
-        assert members.present == 1
-        await members.come_back("m1", {"session.timeout.ms": "7000"})
-        assert (members.present, members.process_at("m1")) == (2, "m1.2")
-        await members.go("m1", 1)
-        await members.come_back("m1")
-        await members.go("m1", 1)
-        await members.come_back("m1", design="cooperative")
-
-    asyncio.run(scenario())
+async def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_path: Path) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(2)
+    assert members.next_at("m1") == "m1.2"
+    await members.go("m1", 1)
+    assert members.present == 1
+    await members.come_back("m1", {"session.timeout.ms": "7000"})
+    assert (members.present, members.process_at("m1")) == (2, "m1.2")
+    await members.go("m1", 1)
+    await members.come_back("m1")
+    await members.go("m1", 1)
+    await members.come_back("m1", design="cooperative")
     listed = listed_traces(tmp_path)
     assert listed == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3", "m1.4"))
     assert [group.configured(name)["consumer"] for name in ("m1.3", "m1.4")] == ["", "cooperative"]
@@ -123,41 +119,34 @@ def test_a_restarted_process_is_another_one_at_the_same_place(group: Group, tmp_
 
 
 @pytest.mark.parametrize("group", [("rolling-restart", "eager", 2)], indirect=True)
-def test_a_frozen_process_is_not_asked_to_leave(group: Group) -> None:
-    async def scenario() -> None:
-        members = group.members
-        await members.warm_up()
-        members.join(2)
-        group.children["m1"].frozen = True
-        said = list(group.children["m1"].lines)
-        with pytest.raises(NobodyThere, match="m1 is frozen, so it cannot leave"):
-            await members.go("m1", 1)
-        assert group.children["m1"].lines == said
-        assert (members.present, members.is_gone("m1")) == (2, False)
-        with pytest.raises(WaitTimeout, match=r"waiting for the group to settle \(m1 is frozen; 0 owners"):
-            await members.until_settled(0.01)
-
-    asyncio.run(scenario())
+async def test_a_frozen_process_is_not_asked_to_leave(group: Group) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(2)
+    group.children["m1"].frozen = True
+    said = list(group.children["m1"].lines)
+    with pytest.raises(NobodyThere, match="m1 is frozen, so it cannot leave"):
+        await members.go("m1", 1)
+    assert group.children["m1"].lines == said
+    assert (members.present, members.is_gone("m1")) == (2, False)
+    with pytest.raises(WaitTimeout, match=r"waiting for the group to settle \(m1 is frozen; 0 owners"):
+        await members.until_settled(0.01)
     assert not group.tracer.of("process_ended")
 
 
 @pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)
-def test_members_are_added_at_new_places_and_stepped_one_by_one(group: Group) -> None:
+async def test_members_are_added_at_new_places_and_stepped_one_by_one(group: Group) -> None:
     waiting = []
-
-    async def scenario() -> None:
-        members = group.members
-        members.on_waiting = waiting.append
-        await members.warm_up()
-        members.join(2)
-        assert await members.add(2) == ["m3", "m4"]
-        assert (members.present, members.places) == (4, ["m1", "m2", "m3", "m4"])
-        members.step("m3", on=True)
-        group.heard["m3"]({"kind": "zk_waiting", "process": "m3", "behind": 0})
-        members.let_go("m3")
-        members.delay("m4", 20)
-
-    asyncio.run(scenario())
+    members = group.members
+    members.on_waiting = waiting.append
+    await members.warm_up()
+    members.join(2)
+    assert await members.add(2) == ["m3", "m4"]
+    assert (members.present, members.places) == (4, ["m1", "m2", "m3", "m4"])
+    members.step("m3", on=True)
+    group.heard["m3"]({"kind": "zk_waiting", "process": "m3", "behind": 0})
+    members.let_go("m3")
+    members.delay("m4", 20)
     assert group.configured("m4")["place"] == "m4"
     assert group.children["m3"].lines[1:] == [
         {"command": "join"},
@@ -170,14 +159,11 @@ def test_members_are_added_at_new_places_and_stepped_one_by_one(group: Group) ->
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "eager", 5)], indirect=True)
-def test_members_subscribe_as_the_scenario_says_and_resubscribe_while_running(group: Group) -> None:
-    async def scenario() -> None:
-        members = group.members
-        await members.warm_up()
-        members.join(5)
-        members.subscribe("m1", ["orders-1"])
-
-    asyncio.run(scenario())
+async def test_members_subscribe_as_the_scenario_says_and_resubscribe_while_running(group: Group) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(5)
+    members.subscribe("m1", ["orders-1"])
     first = {name: sorted(child.lines[0]["topics"]) for name, child in group.children.items()}
     assert first == {
         "m1": ["orders-0"],
@@ -191,15 +177,12 @@ def test_members_subscribe_as_the_scenario_says_and_resubscribe_while_running(gr
 
 
 @pytest.mark.parametrize("group", [("subscription-change", "zookeeper", 4)], indirect=True)
-def test_a_process_that_cannot_resubscribe_restarts_with_other_topics(group: Group) -> None:
-    async def scenario() -> None:
-        members = group.members
-        await members.warm_up()
-        members.join(4)
-        await members.go("m3", 1)
-        await members.come_back("m3", topics=["orders-0"])
-
-    asyncio.run(scenario())
+async def test_a_process_that_cannot_resubscribe_restarts_with_other_topics(group: Group) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(4)
+    await members.go("m3", 1)
+    await members.come_back("m3", topics=["orders-0"])
     assert group.configured("m3.2")["topics"] == {"orders-0": 1}
     assert group.members.view.subscribed["m3.2"] == {"orders-0"}
 
@@ -220,7 +203,7 @@ def test_the_leader_is_spared_where_its_memory_matters(group: Group, spared: boo
 
 
 @pytest.mark.parametrize("group", [("mass-start", "zookeeper", 8)], indirect=True)
-def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
+async def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -228,14 +211,11 @@ def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    async def scenario() -> None:
-        await group.members.warm_up()
-        monkeypatch.setattr(group_members.asyncio, "sleep", sleep)
-        await group.members.join_spread(8, 200)
-
     random = Random()
     random.setstate(group.members.random.getstate())
-    asyncio.run(scenario())
+    await group.members.warm_up()
+    monkeypatch.setattr(group_members.asyncio, "sleep", sleep)
+    await group.members.join_spread(8, 200)
     assert group.members.present == len(pauses) == 8
     assert all(pause >= 0 for pause in pauses)
     assert sum(pauses) == pytest.approx(max(random.random() for _ in range(8)) * 0.2)

@@ -79,23 +79,19 @@ def test_a_send_that_fails_ends_the_load_with_its_error() -> None:
         produced(Log(fails=True), 1)
 
 
-def test_added_partitions_get_records_from_then_on() -> None:
+async def test_added_partitions_get_records_from_then_on() -> None:
     added = TopicPartition("t", 2)
-
-    async def scenario() -> None:
-        log = Log()
-        log.stored[added] = []
-        load = Load(log, PARTITIONS, 2000, ListTracer())
-        running = asyncio.create_task(load.run())
-        await until(lambda: log.stored[PARTITIONS[0]], 60, "records to be produced")
-        load.grow([added])
-        await until(lambda: len(log.stored[added]) > 3, 60, "records in the new partition")
-        load.stop()
-        await running
-        assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))
-        assert load.ends[added] == len(log.stored[added])
-
-    asyncio.run(scenario())
+    log = Log()
+    log.stored[added] = []
+    load = Load(log, PARTITIONS, 2000, ListTracer())
+    running = asyncio.create_task(load.run())
+    await until(lambda: log.stored[PARTITIONS[0]], 60, "records to be produced")
+    load.grow([added])
+    await until(lambda: len(log.stored[added]) > 3, 60, "records in the new partition")
+    load.stop()
+    await running
+    assert [serial_of(value) for value in log.stored[added]] == list(range(len(log.stored[added])))
+    assert load.ends[added] == len(log.stored[added])
 
 
 def test_added_partition_gets_a_record_whatever_the_rate() -> None:

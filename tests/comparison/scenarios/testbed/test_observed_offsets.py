@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.testbed.live_observer import LiveObserver
@@ -104,21 +103,18 @@ def test_a_fenced_commit_has_the_zxid_of_its_transaction(tmp_path: Path) -> None
     assert [(write.zxid, write.offset) for write in answered_in([path])] == [(12, 19)]
 
 
-def test_an_observer_sees_lasting_offsets_and_counts_the_others(chroot: str) -> None:
-    async def scenario() -> None:
-        observer = LiveObserver(chroot, "g", [T0], SilentTracer())
-        await observer.start()
-        async with await ZooKeeperSession.open(
-            chroot, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
-        ) as member:
-            await member.create(PATH, b"10", makepath=True)
-            await until(lambda: [each.offset for each in observer.seen] == [10], 60, "the first offset")
-            for offset in range(11, 31):
-                await member.set(PATH, str(offset).encode())
-        await observer.see_offsets()
-        assert (observer.seen[-1].offset, observer.seen[-1].version) == (30, 20)
-        traced = [answered(each.zxid, "m1", 0) for each in observer.seen]
-        assert missing(observer.seen, merged(observer.seen, traced)) == 21 - len({each.zxid for each in observer.seen})
-        await observer.stop()
-
-    asyncio.run(scenario())
+async def test_an_observer_sees_lasting_offsets_and_counts_the_others(chroot: str) -> None:
+    observer = LiveObserver(chroot, "g", [T0], SilentTracer())
+    await observer.start()
+    async with await ZooKeeperSession.open(
+        chroot, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
+    ) as member:
+        await member.create(PATH, b"10", makepath=True)
+        await until(lambda: [each.offset for each in observer.seen] == [10], 60, "the first offset")
+        for offset in range(11, 31):
+            await member.set(PATH, str(offset).encode())
+    await observer.see_offsets()
+    assert (observer.seen[-1].offset, observer.seen[-1].version) == (30, 20)
+    traced = [answered(each.zxid, "m1", 0) for each in observer.seen]
+    assert missing(observer.seen, merged(observer.seen, traced)) == 21 - len({each.zxid for each in observer.seen})
+    await observer.stop()

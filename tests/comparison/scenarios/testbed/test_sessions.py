@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.sessions import expire
@@ -15,21 +14,18 @@ if TYPE_CHECKING:
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 
-def test_expired_session_loses_its_ephemeral_znode_and_its_client_is_told(zookeeper: EmbeddedZooKeeper) -> None:
-    async def story() -> None:
-        tracer = ListTracer()
-        address = zookeeper.connect_string
-        async with opened(address, tracer=tracer) as session, opened(address) as other:
-            await session.create("/mine", ephemeral=True)
-            (connected,) = [event for event in tracer.of("session_changed") if event["state"] == "connected"]
-            await expire(address, int(str(connected["session"]), 16))
-            await until(lambda: _gone(other), 60, "the ephemeral znode to be gone")
-            await until(lambda: _told(tracer), 60, "the client to learn of it")
-
+async def test_expired_session_loses_its_ephemeral_znode_and_its_client_is_told(zookeeper: EmbeddedZooKeeper) -> None:
     async def _gone(other: object) -> bool:
         return not await other.exists("/mine")  # type: ignore[attr-defined]
 
     def _told(tracer: ListTracer) -> bool:
         return any(event["state"] == str(SessionState.LOST) for event in tracer.of("session_changed"))
 
-    asyncio.run(story())
+    tracer = ListTracer()
+    address = zookeeper.connect_string
+    async with opened(address, tracer=tracer) as session, opened(address) as other:
+        await session.create("/mine", ephemeral=True)
+        (connected,) = [event for event in tracer.of("session_changed") if event["state"] == "connected"]
+        await expire(address, int(str(connected["session"]), 16))
+        await until(lambda: _gone(other), 60, "the ephemeral znode to be gone")
+        await until(lambda: _told(tracer), 60, "the client to learn of it")

@@ -43,21 +43,18 @@ class Link(CommandLink):
         return cast("BrokerConnection", self.opened[-1])
 
 
-def test_request_is_not_sent_to_a_coordinator_abandoned_while_its_connection_opens() -> None:
-    async def test() -> None:
-        link = Link()
-        link.connection = cast("BrokerConnection", Connection("old"))
-        asking = asyncio.create_task(link.for_commands())
-        await asyncio.sleep(0)
-        link.abandon()
-        link.connection = cast("BrokerConnection", Connection("new"))
-        link.may_open.set()
-        with pytest.raises(Disconnected, match="abandoned meanwhile"):
-            await asking
-        assert [(opened.name, opened.closed) for opened in link.opened] == [("second to old", True)]
-        assert cast("Any", await link.for_commands()).name == "second to new"
-        assert cast("Any", await link.for_commands()).name == "second to new"
-        await link.close()
-        assert [opened.closed for opened in link.opened] == [True, True]
-
-    asyncio.run(test())
+async def test_request_is_not_sent_to_a_coordinator_abandoned_while_its_connection_opens() -> None:
+    link = Link()
+    link.connection = cast("BrokerConnection", Connection("old"))
+    asking = asyncio.create_task(link.for_commands())
+    await asyncio.sleep(0)
+    link.abandon()
+    link.connection = cast("BrokerConnection", Connection("new"))
+    link.may_open.set()
+    with pytest.raises(Disconnected, match="abandoned meanwhile"):
+        await asking
+    assert [(opened.name, opened.closed) for opened in link.opened] == [("second to old", True)]
+    assert cast("Any", await link.for_commands()).name == "second to new"
+    assert cast("Any", await link.for_commands()).name == "second to new"
+    await link.close()
+    assert [opened.closed for opened in link.opened] == [True, True]

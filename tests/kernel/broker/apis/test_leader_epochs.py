@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,36 +43,33 @@ def test_log_without_records_ends_at_its_beginning() -> None:
     assert epoch_end((), 3, 0, 3) == (3, 0)
 
 
-def test_epoch_of_a_former_leader_ends_where_its_successor_began(chroot: str, tmp_path: Path) -> None:
+async def test_epoch_of_a_former_leader_ends_where_its_successor_began(chroot: str, tmp_path: Path) -> None:
     async def ends(connection: BrokerConnection, epochs: list[int], known: int = -1, version: int = 4) -> list[object]:
         asked = [{"partition": 0, "current_leader_epoch": known, "leader_epoch": epoch} for epoch in epochs]
         body = {"replica_id": -1, "topics": [{"topic": "t", "partitions": asked}]}
         answer = await connection.call(Api.OffsetForLeaderEpoch, body, version=version)
         return [(error_name(p.error_code), p.leader_epoch, p.end_offset) for p in answer.topics[0].partitions]
 
-    async def test() -> None:
-        async with running_broker(chroot, tmp_path, node_id=2) as second:
-            async with running_broker(chroot, tmp_path, node_id=1) as first:
-                await first.cluster.until(lambda snapshot: len(snapshot.brokers) == 2, 5000)
-                await first.cluster.create_topic("t", partitions=1, replication_factor=2, assignment=[[1, 2]])
-                await until(lambda: first.cluster.leads(TP), 60, "the first to lead")
-                connection = await BrokerConnection.open(first.address.host, first.address.port, "c")
-                for _ in range(3):
-                    await produce(connection, batch(b"old"))
-                assert await ends(connection, [0]) == [("", 0, 3)]
-                connection.close()
-            led = await until(lambda: second.cluster.leads(TP), 60, "the second to lead")
-            connection = await BrokerConnection.open(second.address.host, second.address.port, "c")
-            assert await produce(connection, batch(b"new")) == ("", 3)
-            now = led.leader_epoch
-            lowest, highest = SERVED[Api.OffsetForLeaderEpoch]
-            for version in range(lowest, highest + 1):
-                assert await ends(connection, [0, now], version=version) == [("", 0, 3), ("", now, 4)]
-            assert await ends(connection, [0], known=0) == [("FENCED_LEADER_EPOCH", -1, -1)]
-            assert await ends(connection, [0], known=now + 1) == [("UNKNOWN_LEADER_EPOCH", -1, -1)]
-            asked = {"replica_id": -1, "topics": [{"topic": "u", "partitions": [{"partition": 0, "leader_epoch": 0}]}]}
-            answer = await connection.call(Api.OffsetForLeaderEpoch, asked)
-            assert error_name(answer.topics[0].partitions[0].error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
+    async with running_broker(chroot, tmp_path, node_id=2) as second:
+        async with running_broker(chroot, tmp_path, node_id=1) as first:
+            await first.cluster.until(lambda snapshot: len(snapshot.brokers) == 2, 5000)
+            await first.cluster.create_topic("t", partitions=1, replication_factor=2, assignment=[[1, 2]])
+            await until(lambda: first.cluster.leads(TP), 60, "the first to lead")
+            connection = await BrokerConnection.open(first.address.host, first.address.port, "c")
+            for _ in range(3):
+                await produce(connection, batch(b"old"))
+            assert await ends(connection, [0]) == [("", 0, 3)]
             connection.close()
-
-    asyncio.run(test())
+        led = await until(lambda: second.cluster.leads(TP), 60, "the second to lead")
+        connection = await BrokerConnection.open(second.address.host, second.address.port, "c")
+        assert await produce(connection, batch(b"new")) == ("", 3)
+        now = led.leader_epoch
+        lowest, highest = SERVED[Api.OffsetForLeaderEpoch]
+        for version in range(lowest, highest + 1):
+            assert await ends(connection, [0, now], version=version) == [("", 0, 3), ("", now, 4)]
+        assert await ends(connection, [0], known=0) == [("FENCED_LEADER_EPOCH", -1, -1)]
+        assert await ends(connection, [0], known=now + 1) == [("UNKNOWN_LEADER_EPOCH", -1, -1)]
+        asked = {"replica_id": -1, "topics": [{"topic": "u", "partitions": [{"partition": 0, "leader_epoch": 0}]}]}
+        answer = await connection.call(Api.OffsetForLeaderEpoch, asked)
+        assert error_name(answer.topics[0].partitions[0].error_code) == "UNKNOWN_TOPIC_OR_PARTITION"
+        connection.close()

@@ -69,84 +69,69 @@ async def create(candidate: Candidate, name: str, assignment: Sequence[Sequence[
     )
 
 
-def test_replaced_controller_writes_nothing(chroot: str) -> None:
-    async def body() -> None:
-        async with candidates(chroot, 2) as (old, new):
-            assert await old.step()  # elected
-            await create(new, "t", [[1, 2]])
-            belief = await old.look()
-            assert belief.controller_session == old.session.session_id
-            await new.session.delete("/controller")  # as if the old one's session had expired
-            assert await new.step()
-            assert not await old.controller.step(belief)
-            assert await new.states("t") == [(-1, -1, -1)]
-            assert await new.step()
-            assert await new.states("t") == [(1, 0, 2)]
-
-    asyncio.run(body())
+async def test_replaced_controller_writes_nothing(chroot: str) -> None:
+    async with candidates(chroot, 2) as (old, new):
+        assert await old.step()  # elected
+        await create(new, "t", [[1, 2]])
+        belief = await old.look()
+        assert belief.controller_session == old.session.session_id
+        await new.session.delete("/controller")  # as if the old one's session had expired
+        assert await new.step()
+        assert not await old.controller.step(belief)
+        assert await new.states("t") == [(-1, -1, -1)]
+        assert await new.step()
+        assert await new.states("t") == [(1, 0, 2)]
 
 
-def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -> None:
-    async def body() -> None:
-        async with candidates(chroot, 2) as (one, two), opened(chroot) as reborn:
-            await one.step()
-            await create(one, "shared", [[2, 1]])
-            await create(one, "lone", [[2]])
-            await one.step()
-            assert await one.states("shared") == [(2, 0, 1)]
-            await two.session.delete("/brokers/ids/2")
-            await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), RUNTIME.clock, patience_ms=30_000)
-            await one.step()
-            # As Kafka does for a bounced broker: it left, then it returned.
-            assert await one.states("shared") == [(1, 1, 1)]
-            assert await one.states("lone") == [(-1, 1, 1)]
-            await one.step()
-            assert await one.states("shared") == [(1, 1, 1)]
-            assert await one.states("lone") == [(2, 2, 1)]
-
-    asyncio.run(body())
+async def test_broker_restarted_unnoticed_loses_its_previous_leadership(chroot: str) -> None:
+    async with candidates(chroot, 2) as (one, two), opened(chroot) as reborn:
+        await one.step()
+        await create(one, "shared", [[2, 1]])
+        await create(one, "lone", [[2]])
+        await one.step()
+        assert await one.states("shared") == [(2, 0, 1)]
+        await two.session.delete("/brokers/ids/2")
+        await register(reborn, BrokerAddress(2, "127.0.0.1", 9000), RUNTIME.clock, patience_ms=30_000)
+        await one.step()
+        # As Kafka does for a bounced broker: it left, then it returned.
+        assert await one.states("shared") == [(1, 1, 1)]
+        assert await one.states("lone") == [(-1, 1, 1)]
+        await one.step()
+        assert await one.states("shared") == [(1, 1, 1)]
+        assert await one.states("lone") == [(2, 2, 1)]
 
 
-def test_leftover_folders_do_not_prevent_an_election(chroot: str) -> None:
-    async def body() -> None:
-        async with candidates(chroot, 1) as (one,):
-            await one.step()
-            await create(one, "t", [[1], [1], [1]])
-            await one.session.create("/brokers/topics/t/partitions/1", None, makepath=True)
-            await one.step()
-            assert await one.states("t") == [(1, 0, 1)] * 3
-
-    asyncio.run(body())
+async def test_leftover_folders_do_not_prevent_an_election(chroot: str) -> None:
+    async with candidates(chroot, 1) as (one,):
+        await one.step()
+        await create(one, "t", [[1], [1], [1]])
+        await one.session.create("/brokers/topics/t/partitions/1", None, makepath=True)
+        await one.step()
+        assert await one.states("t") == [(1, 0, 1)] * 3
 
 
-def test_half_deleted_topic_is_deleted_by_the_next_controller(chroot: str) -> None:
-    async def body() -> None:
-        async with candidates(chroot, 2) as (old, new):
-            await old.step()
-            await create(old, "t", [[1], [1]])
-            await old.step()
-            await TopicWriter(old.session, RUNTIME.random).delete("t")
-            await old.session.delete("/brokers/topics/t/partitions/0/state")
-            await old.session.delete("/controller")
-            await new.step()
-            await new.step()
-            assert await new.session.exists("/brokers/topics/t") is None
-            assert await new.session.exists("/config/topics/t") is None
-            assert await new.session.children("/admin/delete_topics") == []
-
-    asyncio.run(body())
+async def test_half_deleted_topic_is_deleted_by_the_next_controller(chroot: str) -> None:
+    async with candidates(chroot, 2) as (old, new):
+        await old.step()
+        await create(old, "t", [[1], [1]])
+        await old.step()
+        await TopicWriter(old.session, RUNTIME.random).delete("t")
+        await old.session.delete("/brokers/topics/t/partitions/0/state")
+        await old.session.delete("/controller")
+        await new.step()
+        await new.step()
+        assert await new.session.exists("/brokers/topics/t") is None
+        assert await new.session.exists("/config/topics/t") is None
+        assert await new.session.children("/admin/delete_topics") == []
 
 
-def test_many_partitions_are_led_and_moved_in_few_transactions(chroot: str) -> None:
-    async def body() -> None:
-        async with candidates(chroot, 2) as (one, two):
-            await one.step()
-            await create(one, "t", [[2, 1]] * 250)
-            await one.step()
-            assert await one.states("t") == [(2, 0, 1)] * 250
-            await two.session.close()
-            await gone(one.session, paths.broker(2))  # its session has ended on the server, too
-            await one.step()
-            assert await one.states("t") == [(1, 1, 1)] * 250
-
-    asyncio.run(body())
+async def test_many_partitions_are_led_and_moved_in_few_transactions(chroot: str) -> None:
+    async with candidates(chroot, 2) as (one, two):
+        await one.step()
+        await create(one, "t", [[2, 1]] * 250)
+        await one.step()
+        assert await one.states("t") == [(2, 0, 1)] * 250
+        await two.session.close()
+        await gone(one.session, paths.broker(2))  # its session has ended on the server, too
+        await one.step()
+        assert await one.states("t") == [(1, 1, 1)] * 250

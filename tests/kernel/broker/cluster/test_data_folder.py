@@ -130,75 +130,62 @@ async def random_life(seed: int, tmp_path: Path, session: ZooKeeperSession) -> t
     return started, refused
 
 
-def test_no_sequence_of_copies_moves_and_kills_starts_a_broker_without_the_records(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        lives = []
-        async with opened(chroot) as session:
-            for seed in range(15):
-                (tmp_path / str(seed)).mkdir()
-                lives.append(await random_life(seed, tmp_path / str(seed), session))
-                with suppress(OSError):
-                    shutil.rmtree(tmp_path / str(seed))
-                await session.delete(paths.DATA_FOLDER)
-        assert sum(started for started, _ in lives) > 60
-        assert sum(refused for _, refused in lives) > 60
-
-    asyncio.run(body())
-
-
-def test_two_copies_used_at_once_have_one_winner(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session:
-            original = Using(tmp_path / "0", session)
-            await original.start()
-            await original.stop()
-            copies = [tmp_path / str(number) for number in range(1, 5)]
-            for copy in copies:
-                shutil.copytree(tmp_path / "0", copy)
-            brokers = [Using(folder, session) for folder in (tmp_path / "0", *copies)]
-            ends = await asyncio.gather(*(broker.start() for broker in brokers), return_exceptions=True)
-            assert sorted(type(end).__name__ for end in ends) == ["NoneType", *["OtherFolder"] * 4], ends
-            brokers[ends.index(None)].kill()
-
-    asyncio.run(body())
+async def test_no_sequence_of_copies_moves_and_kills_starts_a_broker_without_the_records(
+    chroot: str, tmp_path: Path
+) -> None:
+    lives = []
+    async with opened(chroot) as session:
+        for seed in range(15):
+            (tmp_path / str(seed)).mkdir()
+            lives.append(await random_life(seed, tmp_path / str(seed), session))
+            with suppress(OSError):
+                shutil.rmtree(tmp_path / str(seed))
+            await session.delete(paths.DATA_FOLDER)
+    assert sum(started for started, _ in lives) > 60
+    assert sum(refused for _, refused in lives) > 60
 
 
-def test_brokers_that_stop_together_close_the_folder(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session:
-            brokers = [Using(tmp_path / "data", session) for _ in range(5)]
-            await asyncio.gather(*(broker.start() for broker in brokers))
-            await asyncio.gather(*(broker.stop() for broker in brokers))
-            shutil.copytree(tmp_path / "data", tmp_path / "copy")
-            copy = Using(tmp_path / "copy", session)
-            await copy.start()
-            copy.kill()
+async def test_two_copies_used_at_once_have_one_winner(chroot: str, tmp_path: Path) -> None:
+    async with opened(chroot) as session:
+        original = Using(tmp_path / "0", session)
+        await original.start()
+        await original.stop()
+        copies = [tmp_path / str(number) for number in range(1, 5)]
+        for copy in copies:
+            shutil.copytree(tmp_path / "0", copy)
+        brokers = [Using(folder, session) for folder in (tmp_path / "0", *copies)]
+        ends = await asyncio.gather(*(broker.start() for broker in brokers), return_exceptions=True)
+        assert sorted(type(end).__name__ for end in ends) == ["NoneType", *["OtherFolder"] * 4], ends
+        brokers[ends.index(None)].kill()
 
-    asyncio.run(body())
+
+async def test_brokers_that_stop_together_close_the_folder(chroot: str, tmp_path: Path) -> None:
+    async with opened(chroot) as session:
+        brokers = [Using(tmp_path / "data", session) for _ in range(5)]
+        await asyncio.gather(*(broker.start() for broker in brokers))
+        await asyncio.gather(*(broker.stop() for broker in brokers))
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+        copy = Using(tmp_path / "copy", session)
+        await copy.start()
+        copy.kill()
 
 
-def test_folder_is_not_closed_while_another_broker_uses_it(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session:
-            brokers = [Using(tmp_path / "data", session) for _ in range(2)]
-            await asyncio.gather(*(broker.start() for broker in brokers))
-            await brokers[0].stop()
-            shutil.copytree(tmp_path / "data", tmp_path / "copy")
-            with pytest.raises(OtherFolder, match="was copied"):
-                await Using(tmp_path / "copy", session).start()
-            brokers[1].kill()
-
-    asyncio.run(body())
+async def test_folder_is_not_closed_while_another_broker_uses_it(chroot: str, tmp_path: Path) -> None:
+    async with opened(chroot) as session:
+        brokers = [Using(tmp_path / "data", session) for _ in range(2)]
+        await asyncio.gather(*(broker.start() for broker in brokers))
+        await brokers[0].stop()
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+        with pytest.raises(OtherFolder, match="was copied"):
+            await Using(tmp_path / "copy", session).start()
+        brokers[1].kill()
 
 
 @pytest.mark.parametrize("data", [b"garbage", b"[" * 100_000, b"{}", b'{"token": 7}', b"\xff"])
-def test_malformed_znode_is_refused_with_the_remedy(chroot: str, tmp_path: Path, data: bytes) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session:
-            await session.create(paths.DATA_FOLDER, data, makepath=True)
-            with pytest.raises(EnvironmentFault, match=r"/rebalance_lab/data_folder in ZooKeeper is malformed.*delete"):
-                await Using(tmp_path / "data", session).start()
-            assert (await session.get(paths.DATA_FOLDER))[0] == data
-            assert not (tmp_path / "data").exists()
-
-    asyncio.run(body())
+async def test_malformed_znode_is_refused_with_the_remedy(chroot: str, tmp_path: Path, data: bytes) -> None:
+    async with opened(chroot) as session:
+        await session.create(paths.DATA_FOLDER, data, makepath=True)
+        with pytest.raises(EnvironmentFault, match=r"/rebalance_lab/data_folder in ZooKeeper is malformed.*delete"):
+            await Using(tmp_path / "data", session).start()
+        assert (await session.get(paths.DATA_FOLDER))[0] == data
+        assert not (tmp_path / "data").exists()

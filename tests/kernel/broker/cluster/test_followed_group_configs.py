@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -43,75 +42,63 @@ async def heard(store: GroupConfigStore, group: str, expected: dict[str, str]) -
     await until(lambda: store.of(group) == expected, 60, lambda: f"{expected}, got {store.of(group)}")
 
 
-def test_alteration_is_in_force_at_once_reaches_other_brokers_and_those_that_start_later(chroot: str) -> None:
-    async def body() -> None:
-        async with opened(chroot) as one, opened(chroot) as other:
-            async with following(one) as altering, following(other, 2) as listening:
-                assert altering.of("g") == {}
-                await alter(altering, "g", session="50000")
-                assert altering.of("g") == {SESSION: "50000"}
-                await heard(listening, "g", {SESSION: "50000"})
-                await alter(listening, "g", heartbeat="6000")
-                await heard(altering, "g", {SESSION: "50000", HEARTBEAT: "6000"})
-                await altering.alter("g", lambda _: {})
-                await heard(listening, "g", {})
-                await alter(altering, "g", heartbeat="7000")
-            async with following(other, 3) as later:
-                assert later.of("g") == {HEARTBEAT: "7000"}
-
-    asyncio.run(body())
+async def test_alteration_is_in_force_at_once_reaches_other_brokers_and_those_that_start_later(chroot: str) -> None:
+    async with opened(chroot) as one, opened(chroot) as other:
+        async with following(one) as altering, following(other, 2) as listening:
+            assert altering.of("g") == {}
+            await alter(altering, "g", session="50000")
+            assert altering.of("g") == {SESSION: "50000"}
+            await heard(listening, "g", {SESSION: "50000"})
+            await alter(listening, "g", heartbeat="6000")
+            await heard(altering, "g", {SESSION: "50000", HEARTBEAT: "6000"})
+            await altering.alter("g", lambda _: {})
+            await heard(listening, "g", {})
+            await alter(altering, "g", heartbeat="7000")
+        async with following(other, 3) as later:
+            assert later.of("g") == {HEARTBEAT: "7000"}
 
 
 @pytest.mark.parametrize("group", ["a/b", ".", "..", "%2F", "ü *~+", "-"])
-def test_group_may_have_any_name(chroot: str, group: str) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session, opened(chroot) as other:
-            async with following(session) as store, following(other, 2) as listening:
-                await alter(store, group, session="50000")
-                await heard(listening, group, {SESSION: "50000"})
-            async with following(session, 3) as later:
-                assert later.of(group) == {SESSION: "50000"}
-
-    asyncio.run(body())
+async def test_group_may_have_any_name(chroot: str, group: str) -> None:
+    async with opened(chroot) as session, opened(chroot) as other:
+        async with following(session) as store, following(other, 2) as listening:
+            await alter(store, group, session="50000")
+            await heard(listening, group, {SESSION: "50000"})
+        async with following(session, 3) as later:
+            assert later.of(group) == {SESSION: "50000"}
 
 
-def test_alterations_during_a_disconnection_are_read_afterwards(chroot: str) -> None:
-    async def body() -> None:
-        with ZooKeeperProxy(chroot) as proxy:
-            async with (
-                opened(chroot) as one,
-                opened(proxy.connect_string) as session,
-                following(one) as altering,
-                following(session, 2) as listening,
-            ):
-                await alter(altering, "g", session="50000")
-                await heard(listening, "g", {SESSION: "50000"})
-                proxy.refuse()
-                proxy.cut()
-                await become(session, SessionState.SUSPENDED)
-                for group in ("g", "h"):
-                    await alter(altering, group, session="51000")
-                proxy.refuse(False)
-                for group in ("g", "h"):
-                    await heard(listening, group, {SESSION: "51000"})
-
-    asyncio.run(body())
+async def test_alterations_during_a_disconnection_are_read_afterwards(chroot: str) -> None:
+    with ZooKeeperProxy(chroot) as proxy:
+        async with (
+            opened(chroot) as one,
+            opened(proxy.connect_string) as session,
+            following(one) as altering,
+            following(session, 2) as listening,
+        ):
+            await alter(altering, "g", session="50000")
+            await heard(listening, "g", {SESSION: "50000"})
+            proxy.refuse()
+            proxy.cut()
+            await become(session, SessionState.SUSPENDED)
+            for group in ("g", "h"):
+                await alter(altering, group, session="51000")
+            proxy.refuse(False)
+            for group in ("g", "h"):
+                await heard(listening, group, {SESSION: "51000"})
 
 
-def test_what_no_broker_wrote_is_ignored_with_a_warning(chroot: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def body() -> None:
-        async with opened(chroot) as session:
-            await session.create(paths.group_configuration("a"), b"{}", makepath=True)
-            node = topic_config_node({SESSION: "soon", HEARTBEAT: "6000", "share.session.timeout.ms": "1"})
-            await session.create(paths.group_configuration("b"), node)
-            async with following(session) as store:
-                assert (store.of("a"), store.of("b")) == ({}, {HEARTBEAT: "6000"})
-                await session.set(paths.CONFIG_GROUPS, b"nonsense")
-                await session.set(paths.group_configuration("a"), topic_config_node({HEARTBEAT: "7000"}))
-                await session.set(paths.CONFIG_GROUPS, b"nonsense")
-                await heard(store, "a", {HEARTBEAT: "7000"})
-
-    asyncio.run(body())
+async def test_what_no_broker_wrote_is_ignored_with_a_warning(chroot: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(chroot) as session:
+        await session.create(paths.group_configuration("a"), b"{}", makepath=True)
+        node = topic_config_node({SESSION: "soon", HEARTBEAT: "6000", "share.session.timeout.ms": "1"})
+        await session.create(paths.group_configuration("b"), node)
+        async with following(session) as store:
+            assert (store.of("a"), store.of("b")) == ({}, {HEARTBEAT: "6000"})
+            await session.set(paths.CONFIG_GROUPS, b"nonsense")
+            await session.set(paths.group_configuration("a"), topic_config_node({HEARTBEAT: "7000"}))
+            await session.set(paths.CONFIG_GROUPS, b"nonsense")
+            await heard(store, "a", {HEARTBEAT: "7000"})
     assert "Invalid value soon for configuration consumer.session.timeout.ms" in caplog.text
     assert "Unknown group config name: share.session.timeout.ms" in caplog.text
     assert "ignoring /config/groups/a" in caplog.text

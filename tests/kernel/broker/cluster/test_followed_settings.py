@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -60,48 +59,42 @@ async def heard(store: ConfigStore, **expected: int) -> None:
     await until(lambda: found() == expected, 60, lambda: f"{expected}, got {found()}")
 
 
-def test_change_whose_notification_was_removed_during_a_disconnection_is_still_read(chroot: str):
-    async def body() -> None:
-        with ZooKeeperProxy(chroot) as proxy:
-            async with opened(chroot) as tool, opened(proxy.connect_string) as session:
-                await session.create(paths.CONFIG_CHANGES, makepath=True)
-                async with following(session) as store:
-                    first = await alter(tool, "u", 1000)
-                    await heard(store, u=1000)
-                    proxy.refuse()
-                    proxy.cut()
-                    await become(session, SessionState.SUSPENDED)
-                    removed = await alter(tool, "t", 2000)
-                    for path in (first, removed):
-                        await tool.delete(path)
-                    await alter(tool, "u", 3000)
-                    proxy.refuse(False)
-                    await heard(store, u=3000)
-                    await heard(store, t=2000)
-
-    asyncio.run(body())
+async def test_change_whose_notification_was_removed_during_a_disconnection_is_still_read(chroot: str):
+    with ZooKeeperProxy(chroot) as proxy:
+        async with opened(chroot) as tool, opened(proxy.connect_string) as session:
+            await session.create(paths.CONFIG_CHANGES, makepath=True)
+            async with following(session) as store:
+                first = await alter(tool, "u", 1000)
+                await heard(store, u=1000)
+                proxy.refuse()
+                proxy.cut()
+                await become(session, SessionState.SUSPENDED)
+                removed = await alter(tool, "t", 2000)
+                for path in (first, removed):
+                    await tool.delete(path)
+                await alter(tool, "u", 3000)
+                proxy.refuse(False)
+                await heard(store, u=3000)
+                await heard(store, t=2000)
 
 
 @pytest.mark.parametrize("error", [errors.ConnectionLost, errors.Unanswered])
-def test_broker_settings_that_were_unreadable_at_startup_are_read_later(
+async def test_broker_settings_that_were_unreadable_at_startup_are_read_later(
     chroot: str, monkeypatch: pytest.MonkeyPatch, error: type[errors.ZooKeeperError]
 ):
-    async def body() -> None:
-        async with opened(chroot) as tool, opened(chroot) as session:
-            await session.create(paths.CONFIG_CHANGES, makepath=True)
-            await alter(tool, "u", 1000)  # its notification is the last change that the starting broker sees
-            node = topic_config_node({"message.max.bytes": "4000"})
-            await tool.create(paths.broker_configuration("1"), node, makepath=True)
-            failures = [error("broken", "/config/brokers/1")]
-            read = ConfigStore.broker
+    async with opened(chroot) as tool, opened(chroot) as session:
+        await session.create(paths.CONFIG_CHANGES, makepath=True)
+        await alter(tool, "u", 1000)  # its notification is the last change that the starting broker sees
+        node = topic_config_node({"message.max.bytes": "4000"})
+        await tool.create(paths.broker_configuration("1"), node, makepath=True)
+        failures = [error("broken", "/config/brokers/1")]
+        read = ConfigStore.broker
 
-            async def broker(store: ConfigStore, name: str) -> dict[str, str]:
-                if failures:
-                    raise failures.pop()
-                return await read(store, name)
+        async def broker(store: ConfigStore, name: str) -> dict[str, str]:
+            if failures:
+                raise failures.pop()
+            return await read(store, name)
 
-            monkeypatch.setattr(ConfigStore, "broker", broker)
-            async with following(session) as store:
-                await heard(store, t=4000)
-
-    asyncio.run(body())
+        monkeypatch.setattr(ConfigStore, "broker", broker)
+        async with following(session) as store:
+            await heard(store, t=4000)

@@ -8,7 +8,6 @@ import uuid
 
 import pytest
 
-from kernel.broker.cluster import leading
 from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, PartitionView, TopicView
 from kernel.broker.cluster.leading import Leading, wanted
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
@@ -62,7 +61,7 @@ def test_view_is_read_for_what_this_broker_leads() -> None:
     assert wanted(TopicView("t", TOPIC_ID, partitions), 1) == lead(3)
 
 
-def test_following_the_view_change_by_change_leads_the_same_as_the_view() -> None:
+async def test_following_the_view_change_by_change_leads_the_same_as_the_view() -> None:
     """Topics are created, deleted, recreated, grow and move; a registration is lost, and one cannot be trusted."""
     rng = random.Random(7)
 
@@ -78,174 +77,142 @@ def test_following_the_view_change_by_change_leads_the_same_as_the_view() -> Non
 
         async def on_resign(self, _: TopicPartition) -> None: ...
 
-    async def body() -> None:
-        leading = Leading(1, ListTracer())
-        leading.subscribe(Instant(), lambda _: True)
-        topics: dict[str, TopicView] = {}
-        for _ in range(300):
-            topics = dict(topics)
-            for name in rng.sample("abcdef", rng.randint(0, 2)):
-                if rng.random() < 0.3:
-                    topics.pop(name, None)
-                else:
-                    topics[name] = some_topic(name)
-            registered = rng.random() > 0.1
-            if registered:
-                leading.follow(ClusterSnapshot(topics=topics))
+    leading = Leading(1, ListTracer())
+    leading.subscribe(Instant(), lambda _: True)
+    topics: dict[str, TopicView] = {}
+    for _ in range(300):
+        topics = dict(topics)
+        for name in rng.sample("abcdef", rng.randint(0, 2)):
+            if rng.random() < 0.3:
+                topics.pop(name, None)
             else:
-                leading.want({}, ClusterSnapshot(topics=topics))
-                leading.forget_refusals()
-            await leading.settled()
-            expected = {tp: it for topic in topics.values() for tp, it in wanted(topic, 1).items() if registered}
-            every = [TopicPartition(name, number) for name in "abcdef" for number in range(4)]
-            assert {tp: it for tp in every if (it := leading.led(tp)) is not None} == expected
-
-    asyncio.run(body())
-
-
-def test_resignation_waits_for_the_takeover_and_only_the_last_state_counts() -> None:
-    async def body() -> None:
-        leading, listener, tracer = made()
-        listener.gate.clear()
-        leading.want(lead(0), NOTHING)
-        await until(lambda: listener.calls == ["lead 0"], 60, "the first request to be reported")
-        leading.want({}, NOTHING)
-        leading.want(lead(2), NOTHING)
-        assert leading.led(TP) is None
-        listener.gate.set()
+                topics[name] = some_topic(name)
+        registered = rng.random() > 0.1
+        if registered:
+            leading.follow(ClusterSnapshot(topics=topics))
+        else:
+            leading.want({}, ClusterSnapshot(topics=topics))
+            leading.forget_refusals()
         await leading.settled()
-        assert listener.calls == ["lead 0", "resign", "lead 2"]
-        assert leading.led(TP) == lead(2)[TP]
-        assert [e["leader_epoch"] for e in tracer.of("leader_changed")] == [0, 0, 2]
-
-    asyncio.run(body())
+        expected = {tp: it for topic in topics.values() for tp, it in wanted(topic, 1).items() if registered}
+        every = [TopicPartition(name, number) for name in "abcdef" for number in range(4)]
+        assert {tp: it for tp in every if (it := leading.led(tp)) is not None} == expected
 
 
-def test_revoked_leadership_is_denied_at_once() -> None:
-    async def body() -> None:
-        leading, _, _ = made()
-        leading.want(lead(0), NOTHING)
-        await leading.settled()
-        leading.want({}, NOTHING)
-        assert leading.led(TP) is None
-        await leading.settled()
-
-    asyncio.run(body())
-
-
-def test_fenced_takeover_is_not_repeated_before_the_view_changes() -> None:
-    async def body() -> None:
-        leading, listener, tracer = made()
-        listener.errors = [Fenced("higher")]
-        for _ in range(3):
-            leading.want(lead(1), NOTHING)
-            await leading.settled()
-        assert listener.calls == ["lead 1", "resign"]
-        assert tracer.of("leader_changed") == []
-        leading.want(lead(2), NOTHING)
-        await leading.settled()
-        assert listener.calls[2:] == ["lead 2"]
-
-    asyncio.run(body())
+async def test_resignation_waits_for_the_takeover_and_only_the_last_state_counts() -> None:
+    leading, listener, tracer = made()
+    listener.gate.clear()
+    leading.want(lead(0), NOTHING)
+    await until(lambda: listener.calls == ["lead 0"], 60, "the first request to be reported")
+    leading.want({}, NOTHING)
+    leading.want(lead(2), NOTHING)
+    assert leading.led(TP) is None
+    listener.gate.set()
+    await leading.settled()
+    assert listener.calls == ["lead 0", "resign", "lead 2"]
+    assert leading.led(TP) == lead(2)[TP]
+    assert [e["leader_epoch"] for e in tracer.of("leader_changed")] == [0, 0, 2]
 
 
-def test_failed_takeover_is_repeated_while_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leading, "_RETRY_S", 0.001)
+async def test_revoked_leadership_is_denied_at_once() -> None:
+    leading, _, _ = made()
+    leading.want(lead(0), NOTHING)
+    await leading.settled()
+    leading.want({}, NOTHING)
+    assert leading.led(TP) is None
+    await leading.settled()
 
-    async def body() -> None:
-        leading, listener, _ = made()
-        listener.errors = [StorageFailed("full"), StorageFailed("full")]
+
+async def test_fenced_takeover_is_not_repeated_before_the_view_changes() -> None:
+    leading, listener, tracer = made()
+    listener.errors = [Fenced("higher")]
+    for _ in range(3):
         leading.want(lead(1), NOTHING)
         await leading.settled()
-        assert listener.calls == ["lead 1", "resign", "lead 1", "resign", "lead 1"]
-        assert leading.led(TP) is not None
+    assert listener.calls == ["lead 1", "resign"]
+    assert tracer.of("leader_changed") == []
+    leading.want(lead(2), NOTHING)
+    await leading.settled()
+    assert listener.calls[2:] == ["lead 2"]
 
-    asyncio.run(body())
+
+async def test_failed_takeover_is_repeated_while_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.broker.cluster.leading._RETRY_S", 0.001)
+    leading, listener, _ = made()
+    listener.errors = [StorageFailed("full"), StorageFailed("full")]
+    leading.want(lead(1), NOTHING)
+    await leading.settled()
+    assert listener.calls == ["lead 1", "resign", "lead 1", "resign", "lead 1"]
+    assert leading.led(TP) is not None
 
 
-def test_wait_before_a_retry_ends_when_it_is_no_longer_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leading, "_RETRY_S", 60)
-
-    async def body() -> None:
-        leading, listener, _ = made()
-        listener.errors = [StorageFailed("full")]
-        leading.want(lead(1), NOTHING)
-        await until(lambda: listener.calls == ["lead 1", "resign"], 60, "the first attempt to fail")
-        leading.want({}, NOTHING)
-        await asyncio.wait_for(leading.settled(), 5)
-
-    asyncio.run(body())
+async def test_wait_before_a_retry_ends_when_it_is_no_longer_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.broker.cluster.leading._RETRY_S", 60)
+    leading, listener, _ = made()
+    listener.errors = [StorageFailed("full")]
+    leading.want(lead(1), NOTHING)
+    await until(lambda: listener.calls == ["lead 1", "resign"], 60, "the first attempt to fail")
+    leading.want({}, NOTHING)
+    await asyncio.wait_for(leading.settled(), 5)
 
 
 @pytest.mark.parametrize(
     ("error", "afterwards"), [(Fenced("higher"), ["resign"]), (StorageFailed("unknown"), ["resign", "lead 1"])]
 )
-def test_log_that_closed_by_itself_is_resigned_and_led_again_only_after_an_unreadable_fence(
+async def test_log_that_closed_by_itself_is_resigned_and_led_again_only_after_an_unreadable_fence(
     error: StorageError, afterwards: list[str]
 ) -> None:
-    async def body() -> None:
-        leading, listener, _ = made()
-        leading.want(lead(1), NOTHING)
-        await leading.settled()
-        leading.lost(TP, error)
-        assert leading.led(TP) is None
-        leading.lost(TP, error)
-        await leading.settled()
-        assert listener.calls == ["lead 1", *afterwards]
-
-    asyncio.run(body())
+    leading, listener, _ = made()
+    leading.want(lead(1), NOTHING)
+    await leading.settled()
+    leading.lost(TP, error)
+    assert leading.led(TP) is None
+    leading.lost(TP, error)
+    await leading.settled()
+    assert listener.calls == ["lead 1", *afterwards]
 
 
-def test_listener_with_an_internal_error_has_to_resign_and_is_not_called_again_at_this_epoch(
+async def test_listener_with_an_internal_error_has_to_resign_and_is_not_called_again_at_this_epoch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def body() -> None:
-        leading, listener, _ = made()
-        listener.errors = [KeyError("lost")]
-        leading.want(lead(0), NOTHING)
-        await asyncio.wait_for(leading.settled(), 5)
-        leading.want(lead(0), NOTHING)
-        await leading.settled()
-        assert listener.calls == ["lead 0", "resign"]
-        assert leading.led(TP) is None
-        leading.want(lead(1), NOTHING)
-        await leading.settled()
-        assert leading.led(TP) == lead(1)[TP]
-        assert [record.exc_info is not None for record in caplog.records if record.levelname == "CRITICAL"] == [True]
-
-    asyncio.run(body())
+    leading, listener, _ = made()
+    listener.errors = [KeyError("lost")]
+    leading.want(lead(0), NOTHING)
+    await asyncio.wait_for(leading.settled(), 5)
+    leading.want(lead(0), NOTHING)
+    await leading.settled()
+    assert listener.calls == ["lead 0", "resign"]
+    assert leading.led(TP) is None
+    leading.want(lead(1), NOTHING)
+    await leading.settled()
+    assert leading.led(TP) == lead(1)[TP]
+    assert [record.exc_info is not None for record in caplog.records if record.levelname == "CRITICAL"] == [True]
 
 
-def test_partition_whose_log_an_internal_error_stopped_is_not_led_again_at_this_epoch() -> None:
-    async def body() -> None:
-        leading, listener, _ = made()
-        leading.want(lead(0), NOTHING)
-        await leading.settled()
-        leading.lost(TP, LogStopped("a mistake"))
-        await asyncio.wait_for(leading.settled(), 5)
-        assert listener.calls == ["lead 0", "resign"]
-        leading.forget_refusals()
-        leading.want(lead(0), NOTHING)
-        await leading.settled()
-        assert leading.led(TP) == lead(0)[TP], "a new registration starts afresh"
-
-    asyncio.run(body())
+async def test_partition_whose_log_an_internal_error_stopped_is_not_led_again_at_this_epoch() -> None:
+    leading, listener, _ = made()
+    leading.want(lead(0), NOTHING)
+    await leading.settled()
+    leading.lost(TP, LogStopped("a mistake"))
+    await asyncio.wait_for(leading.settled(), 5)
+    assert listener.calls == ["lead 0", "resign"]
+    leading.forget_refusals()
+    leading.want(lead(0), NOTHING)
+    await leading.settled()
+    assert leading.led(TP) == lead(0)[TP], "a new registration starts afresh"
 
 
-def test_listener_that_cannot_resign_does_not_affect_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_listener_that_cannot_resign_does_not_affect_the_others(caplog: pytest.LogCaptureFixture) -> None:
     class Unwilling(Listener):
         async def on_resign(self, topic_partition: TopicPartition) -> None:
             raise MemoryError
 
-    async def body() -> None:
-        leading, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
-        for listener in (unwilling, willing):
-            leading.subscribe(listener, lambda _: True)
-        leading.want(lead(0), NOTHING)
-        await leading.settled()
-        leading.want({}, NOTHING)
-        await asyncio.wait_for(leading.settled(), 5)
-        assert willing.calls == ["lead 0", "resign"]
-        assert [record.levelname for record in caplog.records] == ["CRITICAL"]
-
-    asyncio.run(body())
+    leading, unwilling, willing = Leading(1, ListTracer()), Unwilling(), Listener()
+    for listener in (unwilling, willing):
+        leading.subscribe(listener, lambda _: True)
+    leading.want(lead(0), NOTHING)
+    await leading.settled()
+    leading.want({}, NOTHING)
+    await asyncio.wait_for(leading.settled(), 5)
+    assert willing.calls == ["lead 0", "resign"]
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]

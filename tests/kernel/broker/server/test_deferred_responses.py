@@ -37,28 +37,22 @@ def test_response_reaches_its_listener_whether_it_completes_before_or_after(befo
     assert taken == [7]
 
 
-def test_deferred_response_can_be_awaited() -> None:
-    async def test() -> None:
-        later: DeferredResponse[int] = DeferredResponse()
-        waiting = asyncio.ensure_future(later)
-        await asyncio.sleep(0)
-        later.complete(7)
-        assert await waiting == 7
-
-    asyncio.run(test())
+async def test_deferred_response_can_be_awaited() -> None:
+    later: DeferredResponse[int] = DeferredResponse()
+    waiting = asyncio.ensure_future(later)
+    await asyncio.sleep(0)
+    later.complete(7)
+    assert await waiting == 7
 
 
-def test_response_whose_waiter_was_cancelled_is_dropped() -> None:
-    async def test() -> None:
-        later: DeferredResponse[int] = DeferredResponse()
-        waiting = asyncio.ensure_future(later)
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        later.complete(7)
-        assert waiting.cancelled()
-
-    asyncio.run(test())
+async def test_response_whose_waiter_was_cancelled_is_dropped() -> None:
+    later: DeferredResponse[int] = DeferredResponse()
+    waiting = asyncio.ensure_future(later)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    later.complete(7)
+    assert waiting.cancelled()
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -73,16 +67,13 @@ def test_listener_learns_that_a_response_has_failed(before: bool) -> None:
     assert seen == ["lost"]
 
 
-def test_awaiting_a_failed_response_is_cancelled() -> None:
-    async def test() -> None:
-        later: DeferredResponse[int] = DeferredResponse()
-        waiting = asyncio.ensure_future(later)
-        await asyncio.sleep(0)
-        later.fail()
-        await asyncio.wait([waiting])
-        assert waiting.cancelled()
-
-    asyncio.run(test())
+async def test_awaiting_a_failed_response_is_cancelled() -> None:
+    later: DeferredResponse[int] = DeferredResponse()
+    waiting = asyncio.ensure_future(later)
+    await asyncio.sleep(0)
+    later.fail()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
 
 
 class Parking:
@@ -117,36 +108,27 @@ async def asked(*correlation_ids: int) -> AsyncIterator[tuple[Parking, BrokerSer
     await server.stop()
 
 
-def test_connection_serves_buffered_requests_after_the_deferred_response() -> None:
-    async def test() -> None:
-        async with asked(7, 8) as (parking, _, reader, _):
-            for correlation_id in (7, 8):
-                await until(lambda: parking.parked, 60, "the request to be served")
-                assert len(parking.parked) == 1  # the next one waits until this one is answered
-                parking.answer()
-                expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
-                assert await read_frame(reader) == expected[4:]
-
-    asyncio.run(test())
-
-
-def test_response_to_a_closed_client_is_dropped() -> None:
-    async def test() -> None:
-        async with asked(7) as (parking, server, _, writer):
-            writer.close()
-            await writer.wait_closed()
-            await until(lambda: not server.connections, 60, "the connection to close")
+async def test_connection_serves_buffered_requests_after_the_deferred_response() -> None:
+    async with asked(7, 8) as (parking, _, reader, _):
+        for correlation_id in (7, 8):
+            await until(lambda: parking.parked, 60, "the request to be served")
+            assert len(parking.parked) == 1  # the next one waits until this one is answered
             parking.answer()
-            assert not server.connections
+            expected = codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27})
+            assert await read_frame(reader) == expected[4:]
 
-    asyncio.run(test())
+
+async def test_response_to_a_closed_client_is_dropped() -> None:
+    async with asked(7) as (parking, server, _, writer):
+        writer.close()
+        await writer.wait_closed()
+        await until(lambda: not server.connections, 60, "the connection to close")
+        parking.answer()
+        assert not server.connections
 
 
-def test_a_connection_whose_answer_is_lost_is_closed() -> None:
-    async def test() -> None:
-        async with asked(7) as (parking, _, reader, _):
-            ((_, later),) = parking.parked
-            later.fail()
-            assert await asyncio.wait_for(reader.read(), 10) == b""
-
-    asyncio.run(test())
+async def test_a_connection_whose_answer_is_lost_is_closed() -> None:
+    async with asked(7) as (parking, _, reader, _):
+        ((_, later),) = parking.parked
+        later.fail()
+        assert await asyncio.wait_for(reader.read(), 10) == b""

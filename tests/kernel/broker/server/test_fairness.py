@@ -131,28 +131,24 @@ class Insatiable:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who is ready comes in another order without epoll")
-def test_connections_with_endless_input_do_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_with_endless_input_do_not_starve_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even when a turn's time is used up by the first ones."""
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
-
-    async def main() -> None:
-        looking = Readiness(asyncio.get_running_loop(), Turns(REAL.stopwatch), REAL.stopwatch)
-        with contextlib.ExitStack() as stack:
-            ones: list[Insatiable] = []
-            for _ in range(2 * PATIENT_MAX):
-                ours, theirs = (stack.enter_context(end) for end in socket.socketpair())
-                theirs.send(b"x")
-                ones.append(Insatiable(ours.fileno()))
-                looking.watch(ones[-1], READABLE)
-            for _ in range(2 * PATIENT_MAX):
-                before = sum(one.reads for one in ones)
-                await until(lambda seen=before: sum(one.reads for one in ones) > seen, 60, "a turn", every_s=0)
-                assert max(one.reads for one in ones) - min(one.reads for one in ones) <= 1
-            for one in ones:
-                looking.forget(one)
-            looking.close()
-
-    asyncio.run(main())
+    looking = Readiness(asyncio.get_running_loop(), Turns(REAL.stopwatch), REAL.stopwatch)
+    with contextlib.ExitStack() as stack:
+        ones: list[Insatiable] = []
+        for _ in range(2 * PATIENT_MAX):
+            ours, theirs = (stack.enter_context(end) for end in socket.socketpair())
+            theirs.send(b"x")
+            ones.append(Insatiable(ours.fileno()))
+            looking.watch(ones[-1], READABLE)
+        for _ in range(2 * PATIENT_MAX):
+            before = sum(one.reads for one in ones)
+            await until(lambda seen=before: sum(one.reads for one in ones) > seen, 60, "a turn", every_s=0)
+            assert max(one.reads for one in ones) - min(one.reads for one in ones) <= 1
+        for one in ones:
+            looking.forget(one)
+        looking.close()
 
 
 def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:

@@ -163,25 +163,22 @@ def test_frame_similar_to_the_last_one_is_answered_as_without_a_cache(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> None:
-    async def talk() -> None:
-        handler = CachingHandler(caches=True)
-        other = FakePeer(handler)
-        expected = b""
-        for correlation_id in (1, 2, -5, 2**31 - 1):
-            await other.give(heartbeat(version, correlation_id))
-            expected += codec.response_with(correlation_id, TAILS[version][_code(version)])
-            assert other.sent == expected
-        assert handler.decoded == 1
-        await other.give(heartbeat(version, 6, generation_id=4))
-        assert handler.decoded == 2, "another one is not the same"
-        await other.give(heartbeat(version, 7, generation_id=4))
-        assert handler.decoded == 2, "it is cached instead"
-        handler.is_fresh = False
-        await other.give(heartbeat(version, 8, generation_id=4))
-        assert handler.decoded == 3, "the handler is called once the fast path ends"
-
-    asyncio.run(talk())
+async def test_same_heartbeat_is_decoded_once_and_answered_each_time(version: int) -> None:
+    handler = CachingHandler(caches=True)
+    other = FakePeer(handler)
+    expected = b""
+    for correlation_id in (1, 2, -5, 2**31 - 1):
+        await other.give(heartbeat(version, correlation_id))
+        expected += codec.response_with(correlation_id, TAILS[version][_code(version)])
+        assert other.sent == expected
+    assert handler.decoded == 1
+    await other.give(heartbeat(version, 6, generation_id=4))
+    assert handler.decoded == 2, "another one is not the same"
+    await other.give(heartbeat(version, 7, generation_id=4))
+    assert handler.decoded == 2, "it is cached instead"
+    handler.is_fresh = False
+    await other.give(heartbeat(version, 8, generation_id=4))
+    assert handler.decoded == 3, "the handler is called once the fast path ends"
 
 
 def _code(version: int) -> int:

@@ -60,58 +60,48 @@ def test_pairs_have_their_last_values_under_any_leader_and_in_any_file(
     asyncio.run(body())
 
 
-def test_thousands_of_pairs_are_taken_over_completely(tmp_path: Path):
-    async def body() -> None:
-        stored = [(b"%05d" % n, bytes([n % 256]) * (n % 40)) for n in range(2_001)]
-        async with AsyncExitStack() as stack:
-            old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
-            log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
-            await log.upsert(stored)
-            taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 1)
-            assert await taken_over.items() == stored
-            pages = await taken_over.pages()
-            assert len(pages) > 2
-            assert [pair for page in pages for pair in page] == stored
-            assert [pair for page in pages for pair in page] == stored, "a page can be iterated again"
-
-    asyncio.run(body())
+async def test_thousands_of_pairs_are_taken_over_completely(tmp_path: Path):
+    stored = [(b"%05d" % n, bytes([n % 256]) * (n % 40)) for n in range(2_001)]
+    async with AsyncExitStack() as stack:
+        old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
+        log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
+        await log.upsert(stored)
+        taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 1)
+        assert await taken_over.items() == stored
+        pages = await taken_over.pages()
+        assert len(pages) > 2
+        assert [pair for page in pages for pair in page] == stored
+        assert [pair for page in pages for pair in page] == stored, "a page can be iterated again"
 
 
-def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
-    async def body() -> None:
-        sizes = [0, 1, 65_536, 65_537, 200_000]
-        stored = [(b"%d" % number, bytes(size)) for number, size in enumerate(sizes)]
-        async with AsyncExitStack() as stack:
-            storage = await opened_on(stack, tmp_path, 1)
-            log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
-            await log.upsert(stored)
-            assert await log.items() == stored
-
-    asyncio.run(body())
+async def test_values_of_any_size_are_read_beside_small_ones(tmp_path: Path):
+    sizes = [0, 1, 65_536, 65_537, 200_000]
+    stored = [(b"%d" % number, bytes(size)) for number, size in enumerate(sizes)]
+    async with AsyncExitStack() as stack:
+        storage = await opened_on(stack, tmp_path, 1)
+        log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
+        await log.upsert(stored)
+        assert await log.items() == stored
 
 
-def test_partitions_of_several_brokers_are_taken_over_at_once(tmp_path: Path):
+async def test_partitions_of_several_brokers_are_taken_over_at_once(tmp_path: Path):
     """Each holds something else: pairs in two predecessors' files, in the successor's, records, and nothing."""
-
-    async def body() -> None:
-        async with AsyncExitStack() as stack:
-            a, b, successor = [await opened_on(stack, tmp_path, node_id) for node_id in (1, 2, 3)]
-            for number, storage in enumerate((a, b, successor, a, b)):
-                log = await storage.take_over_pairs(tp(number), TOPIC_ID, 0)
-                await log.upsert([(b"k", b"%d" % number), (b"gone", b"1"), (b"gone", None)])
-            wishes = [successor.take_over_pairs(tp(number), TOPIC_ID, 1) for number in range(6)]
-            logs = await asyncio.gather(*wishes)
-            found = [await log.items() for log in logs]
-            assert found == [*([(b"k", b"%d" % number)] for number in range(5)), []]
-            again = await a.take_over_pairs(tp(2), TOPIC_ID, 2)
-            assert await again.items() == [(b"k", b"2")]
-            other_topic = await a.take_over_pairs(tp(2), UUID(int=8), 0)
-            assert await other_topic.items() == []
-
-    asyncio.run(body())
+    async with AsyncExitStack() as stack:
+        a, b, successor = [await opened_on(stack, tmp_path, node_id) for node_id in (1, 2, 3)]
+        for number, storage in enumerate((a, b, successor, a, b)):
+            log = await storage.take_over_pairs(tp(number), TOPIC_ID, 0)
+            await log.upsert([(b"k", b"%d" % number), (b"gone", b"1"), (b"gone", None)])
+        wishes = [successor.take_over_pairs(tp(number), TOPIC_ID, 1) for number in range(6)]
+        logs = await asyncio.gather(*wishes)
+        found = [await log.items() for log in logs]
+        assert found == [*([(b"k", b"%d" % number)] for number in range(5)), []]
+        again = await a.take_over_pairs(tp(2), TOPIC_ID, 2)
+        assert await again.items() == [(b"k", b"2")]
+        other_topic = await a.take_over_pairs(tp(2), UUID(int=8), 0)
+        assert await other_topic.items() == []
 
 
-def test_predecessor_that_begins_another_term_meanwhile_removes_no_pairs(
+async def test_predecessor_that_begins_another_term_meanwhile_removes_no_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """It has published an epoch, is stopped, and stores its term after its successor has looked for the last one."""
@@ -132,40 +122,34 @@ def test_predecessor_that_begins_another_term_meanwhile_removes_no_pairs(
             if epoch == 1:
                 stored.set()
 
-    async def body() -> None:
-        monkeypatch.setattr(terms, "_insert_all", in_this_order)
-        pairs = [(b"a", b"1"), (b"b", b"2")]
-        async with AsyncExitStack() as stack:
-            old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
-            log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
-            await log.upsert(pairs)
-            again = asyncio.create_task(old.take_over_pairs(tp(0), TOPIC_ID, 1))
-            await until(published.is_set, 60, "the older epoch to be withdrawn")
-            taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 2)
-            assert await taken_over.items() == pairs
+    monkeypatch.setattr(terms, "_insert_all", in_this_order)
+    pairs = [(b"a", b"1"), (b"b", b"2")]
+    async with AsyncExitStack() as stack:
+        old, new = await opened_on(stack, tmp_path, 1), await opened_on(stack, tmp_path, 2)
+        log = await old.take_over_pairs(tp(0), TOPIC_ID, 0)
+        await log.upsert(pairs)
+        again = asyncio.create_task(old.take_over_pairs(tp(0), TOPIC_ID, 1))
+        await until(published.is_set, 60, "the older epoch to be withdrawn")
+        taken_over = await new.take_over_pairs(tp(0), TOPIC_ID, 2)
+        assert await taken_over.items() == pairs
+        with pytest.raises(Fenced):
+            await again
+
+
+async def test_two_concurrent_terms_leave_the_pairs_to_the_later_one(tmp_path: Path):
+    async with AsyncExitStack() as stack:
+        storage = await opened_on(stack, tmp_path, 1)
+        log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
+        await log.upsert([(b"k", b"v")])
+        wishes = [storage.take_over_pairs(tp(0), TOPIC_ID, epoch) for epoch in (1, 2)]
+        earlier, led = await asyncio.gather(*wishes, return_exceptions=True)
+        assert not isinstance(led, BaseException)
+        assert await led.items() == [(b"k", b"v")]
+        if not isinstance(earlier, Fenced):  # it had finished before the later one began
+            assert not isinstance(earlier, BaseException)
             with pytest.raises(Fenced):
-                await again
-
-    asyncio.run(body())
-
-
-def test_two_concurrent_terms_leave_the_pairs_to_the_later_one(tmp_path: Path):
-    async def body() -> None:
-        async with AsyncExitStack() as stack:
-            storage = await opened_on(stack, tmp_path, 1)
-            log = await storage.take_over_pairs(tp(0), TOPIC_ID, 0)
-            await log.upsert([(b"k", b"v")])
-            wishes = [storage.take_over_pairs(tp(0), TOPIC_ID, epoch) for epoch in (1, 2)]
-            earlier, led = await asyncio.gather(*wishes, return_exceptions=True)
-            assert not isinstance(led, BaseException)
+                await earlier.upsert([(b"k", b"zombie")])
             assert await led.items() == [(b"k", b"v")]
-            if not isinstance(earlier, Fenced):  # it had finished before the later one began
-                assert not isinstance(earlier, BaseException)
-                with pytest.raises(Fenced):
-                    await earlier.upsert([(b"k", b"zombie")])
-                assert await led.items() == [(b"k", b"v")]
-
-    asyncio.run(body())
 
 
 def test_page_survives_a_round_trip():

@@ -135,13 +135,10 @@ def test_partition_without_its_publications_is_refused(killed: Path, removed: st
     assert asyncio.run(stored(killed)) == RECORDS
 
 
-def test_new_partition_begins_at_any_epoch(killed: Path) -> None:
-    async def body() -> None:
-        async with opened(killed, "second") as storage:
-            log = await storage.take_over(TP._replace(partition=9), TOPIC_ID, 4)
-            assert log.end_offset == 0
-
-    asyncio.run(body())
+async def test_new_partition_begins_at_any_epoch(killed: Path) -> None:
+    async with opened(killed, "second") as storage:
+        log = await storage.take_over(TP._replace(partition=9), TOPIC_ID, 4)
+        assert log.end_offset == 0
 
 
 def test_file_of_an_earlier_incarnation_is_removed_once_unreferenced(killed: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -50,63 +49,57 @@ async def begin(connection: BrokerConnection, name: str) -> int:
     return offset
 
 
-def test_expired_batches_are_deleted_and_others_stay(chroot: str, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with running_broker(chroot, tmp_path, settings=OFTEN) as broker, client_of(broker) as client:
-            connection = await client.any_connection()
-            await create(broker, connection, "kept", retention_ms="-1")
-            await create(broker, connection, "compacted", retention_ms=str(HOUR_MS), cleanup_policy="compact")
-            await create(broker, connection, "by-default")
-            await create(broker, connection, "short", retention_ms=str(HOUR_MS))
-            await create(broker, connection, "small", retention_bytes="1")
-            ages_ms = (200 * HOUR_MS, 3 * HOUR_MS, 2 * HOUR_MS, 0)
-            for name in ("kept", "compacted", "by-default", "small", "short"):
-                await produce(connection, name, *ages_ms)
+async def test_expired_batches_are_deleted_and_others_stay(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, settings=OFTEN) as broker, client_of(broker) as client:
+        connection = await client.any_connection()
+        await create(broker, connection, "kept", retention_ms="-1")
+        await create(broker, connection, "compacted", retention_ms=str(HOUR_MS), cleanup_policy="compact")
+        await create(broker, connection, "by-default")
+        await create(broker, connection, "short", retention_ms=str(HOUR_MS))
+        await create(broker, connection, "small", retention_bytes="1")
+        ages_ms = (200 * HOUR_MS, 3 * HOUR_MS, 2 * HOUR_MS, 0)
+        for name in ("kept", "compacted", "by-default", "small", "short"):
+            await produce(connection, name, *ages_ms)
 
-            async def begins() -> dict[str, int]:
-                names = ("kept", "compacted", "by-default", "small", "short")
-                return {name: await begin(connection, name) for name in names}
+        async def begins() -> dict[str, int]:
+            names = ("kept", "compacted", "by-default", "small", "short")
+            return {name: await begin(connection, name) for name in names}
 
-            expected = {"kept": 0, "compacted": 0, "by-default": 1, "small": 3, "short": 3}
+        expected = {"kept": 0, "compacted": 0, "by-default": 1, "small": 3, "short": 3}
 
-            async def gone() -> bool:
-                return await begins() == expected
+        async def gone() -> bool:
+            return await begins() == expected
 
-            await until(gone, 60, "records to be removed")
-            row = {"name": "retention.ms", "config_operation": 0, "value": str(HOUR_MS)}
-            resource = {"resource_type": 2, "resource_name": "kept", "configs": [row]}
-            body = {"resources": [resource], "validate_only": False}
-            altered: Any = await connection.call(Api.IncrementalAlterConfigs, body)
-            assert altered.responses[0].error_code is ErrorCode.none
-            expected["kept"] = 3
-            await until(gone, 60, "a shorter retention to hold without a restart")
-
-    asyncio.run(run())
+        await until(gone, 60, "records to be removed")
+        row = {"name": "retention.ms", "config_operation": 0, "value": str(HOUR_MS)}
+        resource = {"resource_type": 2, "resource_name": "kept", "configs": [row]}
+        body = {"resources": [resource], "validate_only": False}
+        altered: Any = await connection.call(Api.IncrementalAlterConfigs, body)
+        assert altered.responses[0].error_code is ErrorCode.none
+        expected["kept"] = 3
+        await until(gone, 60, "a shorter retention to hold without a restart")
 
 
-def test_deleted_records_stay_deleted_over_a_restart_and_offsets_go_on(chroot: str, tmp_path: Path) -> None:
+async def test_deleted_records_stay_deleted_over_a_restart_and_offsets_go_on(chroot: str, tmp_path: Path) -> None:
     async def delete(connection: BrokerConnection, offset: int) -> tuple[ErrorCode, int]:
         topic = {"name": "t", "partitions": [{"partition_index": 0, "offset": offset}]}
         answer = await connection.call(Api.DeleteRecords, {"topics": [topic], "timeout": 1000})
         found = answer.topics[0].partitions[0]
         return found.error_code, found.low_watermark
 
-    async def run() -> None:
-        async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
-            connection = await client.any_connection()
-            await create(broker, connection, "t")
-            await produce(connection, "t", 0, 0, 0)
-            assert await delete(connection, 4) == (ErrorCode.offset_out_of_range, -1)
-            assert await begin(connection, "t") == 0, "refused requests deleted nothing"
-            assert await delete(connection, 2) == (ErrorCode.none, 2)
-        async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
-            connection = await client.any_connection()
-            tp = TopicPartition("t", 0)
-            await until(lambda: broker.cluster.leads(tp), 60, "the partition to be led again")
-            assert await begin(connection, "t") == 2
-            assert await delete(connection, -1) == (ErrorCode.none, 3)
-            await produce(connection, "t", 0)
-            ends = await list_offset(connection, {tp: -1})
-            assert (await begin(connection, "t"), ends[tp]) == (3, ("", 4))
-
-    asyncio.run(run())
+    async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
+        connection = await client.any_connection()
+        await create(broker, connection, "t")
+        await produce(connection, "t", 0, 0, 0)
+        assert await delete(connection, 4) == (ErrorCode.offset_out_of_range, -1)
+        assert await begin(connection, "t") == 0, "refused requests deleted nothing"
+        assert await delete(connection, 2) == (ErrorCode.none, 2)
+    async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
+        connection = await client.any_connection()
+        tp = TopicPartition("t", 0)
+        await until(lambda: broker.cluster.leads(tp), 60, "the partition to be led again")
+        assert await begin(connection, "t") == 2
+        assert await delete(connection, -1) == (ErrorCode.none, 3)
+        await produce(connection, "t", 0)
+        ends = await list_offset(connection, {tp: -1})
+        assert (await begin(connection, "t"), ends[tp]) == (3, ("", 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -231,99 +230,87 @@ TestTransactions = Transactions.TestCase
 # -- storage ---------------------------------------------------------------------------------------------------------
 
 
-def test_committed_reader_stops_at_the_last_stable_offset_and_learns_of_aborts(tmp_path: Path):
-    async def play() -> None:
-        storage = Storage(tmp_path, 1)
+async def test_committed_reader_stops_at_the_last_stable_offset_and_learns_of_aborts(tmp_path: Path):
+    storage = Storage(tmp_path, 1)
+    await storage.start()
+    log = await storage.take_over(TP, TOPIC_ID, 0)
+    moved: list[int] = []
+    log.on_advance(lambda: moved.append(log.last_stable_offset))
+    await log.append([data(0)])
+    await log.append([data(0, producer_id=2)])
+    assert (log.end_offset, log.last_stable_offset) == (2, 0)
+    assert await log.read_committed(0, 10**6) == (b"", ())
+    await log.append([marker(False)])
+    read, aborted = await log.read_committed(0, 10**6)
+    assert [offset for offset, _, _ in cells(read)] == [0]
+    assert aborted == [AbortedTransaction(1, 0, 2, 1)]
+    await log.append([marker(True, producer_id=2)])
+    read, aborted = await log.read_committed(1, 10**6)
+    assert [offset for offset, _, _ in cells(read)] == [1, 2, 3]
+    assert aborted == [AbortedTransaction(1, 0, 2, 1)]
+    assert await log.read_committed(4, 10**6) == (b"", ())
+    assert moved == [0, 0, 1, 4]
+    await storage.close()
+
+
+async def test_successor_goes_on_with_open_transactions_and_still_lists_what_was_aborted(tmp_path: Path):
+    first, second, third = (Storage(tmp_path, node) for node in (1, 2, 3))
+    for storage in (first, second, third):
         await storage.start()
-        log = await storage.take_over(TP, TOPIC_ID, 0)
-        moved: list[int] = []
-        log.on_advance(lambda: moved.append(log.last_stable_offset))
-        await log.append([data(0)])
-        await log.append([data(0, producer_id=2)])
-        assert (log.end_offset, log.last_stable_offset) == (2, 0)
-        assert await log.read_committed(0, 10**6) == (b"", ())
-        await log.append([marker(False)])
-        read, aborted = await log.read_committed(0, 10**6)
-        assert [offset for offset, _, _ in cells(read)] == [0]
-        assert aborted == [AbortedTransaction(1, 0, 2, 1)]
-        await log.append([marker(True, producer_id=2)])
-        read, aborted = await log.read_committed(1, 10**6)
-        assert [offset for offset, _, _ in cells(read)] == [1, 2, 3]
-        assert aborted == [AbortedTransaction(1, 0, 2, 1)]
-        assert await log.read_committed(4, 10**6) == (b"", ())
-        assert moved == [0, 0, 1, 4]
+    log = await first.take_over(TP, TOPIC_ID, 0)
+    await log.append([data(0)])
+    await log.append([marker(False, coordinator_epoch=7)])
+    await log.append([data(1)])
+    log = await second.take_over(TP, TOPIC_ID, 1)
+    assert (log.last_stable_offset, log.end_offset) == (2, 3)
+    assert log.has_transaction(1, 0)
+    assert not log.has_transaction(1, 1)
+    await log.append([data(2, verified_at=NOT_VERIFIED)])
+    with pytest.raises(CoordinatorFenced):
+        await log.append([marker(False, coordinator_epoch=6)])
+    await log.append([marker(False, coordinator_epoch=7)])
+    log = await third.take_over(TP, TOPIC_ID, 2)
+    assert log.last_stable_offset == log.end_offset == 5
+    read, aborted = await log.read_committed(0, 10**6)
+    assert [offset for offset, _, _ in cells(read)] == [0, 1, 2, 3, 4]
+    assert [(one.first_offset, one.last_offset) for one in aborted] == [(0, 1), (2, 4)]
+    for storage in (first, second, third):
         await storage.close()
 
-    asyncio.run(play())
+
+async def test_abort_stored_by_a_paused_leader_after_the_cut_is_ignored(tmp_path: Path):
+    old, new = Storage(tmp_path, 1), Storage(tmp_path, 2)
+    await old.start()
+    await new.start()
+    before = await old.take_over(TP, TOPIC_ID, 0)
+    await before.append([data(0)])
+    log = await new.take_over(TP, TOPIC_ID, 1)
+    with pytest.raises(StorageError):
+        await before.append([marker(False)])
+    await log.append([marker(True)])
+    read, aborted = await log.read_committed(0, 10**6)
+    assert [offset for offset, _, _ in cells(read)] == [0, 1]
+    assert aborted == []
+    await old.close()
+    await new.close()
 
 
-def test_successor_goes_on_with_open_transactions_and_still_lists_what_was_aborted(tmp_path: Path):
-    async def play() -> None:
-        first, second, third = (Storage(tmp_path, node) for node in (1, 2, 3))
-        for storage in (first, second, third):
-            await storage.start()
-        log = await first.take_over(TP, TOPIC_ID, 0)
-        await log.append([data(0)])
-        await log.append([marker(False, coordinator_epoch=7)])
-        await log.append([data(1)])
-        log = await second.take_over(TP, TOPIC_ID, 1)
-        assert (log.last_stable_offset, log.end_offset) == (2, 3)
-        assert log.has_transaction(1, 0)
-        assert not log.has_transaction(1, 1)
-        await log.append([data(2, verified_at=NOT_VERIFIED)])
-        with pytest.raises(CoordinatorFenced):
-            await log.append([marker(False, coordinator_epoch=6)])
-        await log.append([marker(False, coordinator_epoch=7)])
-        log = await third.take_over(TP, TOPIC_ID, 2)
-        assert log.last_stable_offset == log.end_offset == 5
-        read, aborted = await log.read_committed(0, 10**6)
-        assert [offset for offset, _, _ in cells(read)] == [0, 1, 2, 3, 4]
-        assert [(one.first_offset, one.last_offset) for one in aborted] == [(0, 1), (2, 4)]
-        for storage in (first, second, third):
-            await storage.close()
-
-    asyncio.run(play())
-
-
-def test_abort_stored_by_a_paused_leader_after_the_cut_is_ignored(tmp_path: Path):
-    async def play() -> None:
-        old, new = Storage(tmp_path, 1), Storage(tmp_path, 2)
-        await old.start()
-        await new.start()
-        before = await old.take_over(TP, TOPIC_ID, 0)
-        await before.append([data(0)])
-        log = await new.take_over(TP, TOPIC_ID, 1)
-        with pytest.raises(StorageError):
-            await before.append([marker(False)])
-        await log.append([marker(True)])
-        read, aborted = await log.read_committed(0, 10**6)
-        assert [offset for offset, _, _ in cells(read)] == [0, 1]
-        assert aborted == []
-        await old.close()
-        await new.close()
-
-    asyncio.run(play())
-
-
-def test_file_without_transactions_is_taken_over(tmp_path: Path):
-    async def play() -> None:
-        old, new = Storage(tmp_path, 1, "old"), Storage(tmp_path, 2)
-        await old.start()
-        log = await old.take_over(TP, TOPIC_ID, 0)
-        await log.append([plain(0)])
-        await old.close()
-        with sqlite3.connect(tmp_path / FOLDER / old.file) as file:
-            file.execute("ALTER TABLE producer DROP COLUMN coordinator_epoch")
-            file.execute("ALTER TABLE producer DROP COLUMN transaction_start")
-            file.execute("DROP TABLE aborted")
-            file.execute("PRAGMA user_version = 0")
-        file.close()
-        await new.start()
-        log = await new.take_over(TP, TOPIC_ID, 1)
-        await log.append([plain(1)])
-        read, aborted = await log.read_committed(0, 10**6)
-        assert [offset for offset, _, _ in cells(read)] == [0, 1]
-        assert aborted == []
-        await new.close()
-
-    asyncio.run(play())
+async def test_file_without_transactions_is_taken_over(tmp_path: Path):
+    old, new = Storage(tmp_path, 1, "old"), Storage(tmp_path, 2)
+    await old.start()
+    log = await old.take_over(TP, TOPIC_ID, 0)
+    await log.append([plain(0)])
+    await old.close()
+    with sqlite3.connect(tmp_path / FOLDER / old.file) as file:
+        file.execute("ALTER TABLE producer DROP COLUMN coordinator_epoch")
+        file.execute("ALTER TABLE producer DROP COLUMN transaction_start")
+        file.execute("DROP TABLE aborted")
+        file.execute("PRAGMA user_version = 0")
+    file.close()
+    await new.start()
+    log = await new.take_over(TP, TOPIC_ID, 1)
+    await log.append([plain(1)])
+    read, aborted = await log.read_committed(0, 10**6)
+    assert [offset for offset, _, _ in cells(read)] == [0, 1]
+    assert aborted == []
+    await new.close()
