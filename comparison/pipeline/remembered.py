@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, replace
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,7 +28,7 @@ from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
 from comparison.pipeline.silver import groups
 from comparison.pipeline.tasks import FileRead, PartResult
-from comparison.results.run import Run
+from comparison.results.run import Run  # noqa: TC001 - msgspec reads the annotation
 from kernel import trace
 from kernel.trace.integrity import Integrity
 
@@ -70,7 +68,7 @@ class _RememberedRun(msgspec.Struct):
     fingerprint: str
     run_id: str
     repeat: int
-    found: dict[str, Any]  #: as JSON has it
+    found: Run
 
 
 class _RememberedPart(msgspec.Struct):
@@ -150,7 +148,7 @@ def remember(
         pipeline=pipeline_code(),
         tables=sizes_of(folder),
         runs=[
-            _RememberedRun(as_text(run.folder), mark, run.run_id, run.repeat, msgspec.to_builtins(found[number]))
+            _RememberedRun(as_text(run.folder), mark, run.run_id, run.repeat, found[number])
             for number, (run, mark) in enumerate(zip(runs, fingerprints, strict=True))
         ],
         parts=[
@@ -188,7 +186,7 @@ def recall(folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], 
         before, run = known.runs[place], runs[number]
         carried[before.run_id] = Carried(run, (before.run_id, before.repeat) != (run.run_id, run.repeat))
         if measured:
-            found[number] = exactly(Run, before.found | {"run_id": run.run_id, "repeat": run.repeat})
+            found[number] = msgspec.structs.replace(before.found, run_id=run.run_id, repeat=run.repeat)
     return Known(
         _with_places(known.parts, places),
         found,
@@ -209,22 +207,6 @@ def _content_of(path: Path) -> _Remembered | None:
         return msgspec.json.decode(file.content, type=_Remembered)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def exactly(shape: Any, value: Any) -> Any:
-    """The value as `shape`, number by number as it is: msgspec would make 1 to 1.0 where a float may stand."""
-    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-        types = get_type_hints(shape)
-        return shape(**{name: exactly(types[name], each) for name, each in value.items()})
-    if value is None or not get_args(shape):
-        return shape(value) if isinstance(shape, type) and issubclass(shape, Enum) else value
-    if get_origin(shape) is UnionType:
-        (one,) = (each for each in get_args(shape) if each is not NoneType)
-        return exactly(one, value)
-    of_each = get_args(shape)[-1]
-    if isinstance(value, dict):
-        return {name: exactly(of_each, each) for name, each in value.items()}
-    return [exactly(of_each, each) for each in value]
 
 
 def _with_places(parts: Sequence[_RememberedPart], places: Mapping[int, int]) -> ReadParts:

@@ -5,10 +5,12 @@ Every table begins with the columns that say which run a row is of, as result.js
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.tables import write_table
@@ -16,7 +18,7 @@ from comparison.results.metrics import METRICS
 from kernel.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
@@ -84,6 +86,16 @@ BYSTANDERS_SCHEMA = pa.schema(
 VERDICTS_SCHEMA = pa.schema(
     [*RUN_COLUMNS, *((name, pa.string()) for name in ("check_name", "kind", "outcome", "reason"))]
 )
+#: What is written here. Of a row, the columns of its table are taken.
+_SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        "runs": RUNS_SCHEMA,
+        "files": FILES_SCHEMA,
+        "metrics": METRICS_SCHEMA,
+        "bystanders": BYSTANDERS_SCHEMA,
+        "verdicts": VERDICTS_SCHEMA,
+    }
+)
 
 
 def staging(folder: Path) -> Path:
@@ -131,53 +143,16 @@ def discard(folder: Path) -> None:
 
 def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:
     """Write the tables `runs`, `files`, `metrics`, `bystanders` and `verdicts`."""
-    tables: Mapping[str, tuple[Iterator[dict[str, Any]], pa.Schema]] = {
-        "runs": (_run_rows(runs), RUNS_SCHEMA),
-        "files": (_file_rows(runs), FILES_SCHEMA),
-        "metrics": (_metric_rows(runs), METRICS_SCHEMA),
-        "bystanders": (_bystander_rows(runs), BYSTANDERS_SCHEMA),
-        "verdicts": (_verdict_rows(runs), VERDICTS_SCHEMA),
-    }
-    for name, (rows, schema) in tables.items():
-        write_table(folder / f"{name}.parquet", pa.Table.from_pylist(list(rows), schema))
-
-
-def _which(trace: TraceRun) -> dict[str, Any]:
-    return {field.name: getattr(trace, field.name) for field in RUN_COLUMNS}
-
-
-def _run_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMAS}
     for trace, run in runs:
-        plain = {name: getattr(run, name) for name in RUNS_SCHEMA.names if hasattr(run, name)}
-        yield {**plain, **_which(trace), "parameters": msgspec.json.encode(run.parameters).decode()}
-
-
-def _file_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
-    for trace, run in runs:
-        for file in run.files:
-            plain = {name: getattr(file, name) for name in FILES_SCHEMA.names if hasattr(file, name)}
-            yield {**plain, **_which(trace), "unusable": sum(file.quarantined.values())}
-
-
-def _metric_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
-    for trace, run in runs:
-        for name, value in run.metrics.items():
-            yield {**_which(trace), "metric": name, "value": value, "unit": METRICS[name].unit}
-
-
-def _bystander_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
-    for trace, run in runs:
-        for each in run.bystanders:
-            yield {**_which(trace), **msgspec.structs.asdict(each)}
-
-
-def _verdict_rows(runs: Iterable[tuple[TraceRun, Run]]) -> Iterator[dict[str, Any]]:
-    for trace, run in runs:
-        for verdict in run.verdicts:
-            yield {
-                **_which(trace),
-                "check_name": verdict.check,
-                "kind": str(verdict.kind),
-                "outcome": str(verdict.outcome),
-                "reason": verdict.reason,
-            }
+        which = {field.name: getattr(trace, field.name) for field in RUN_COLUMNS}
+        parameters = msgspec.json.encode(run.parameters).decode()
+        rows["runs"].append({**asdict(run), **which, "parameters": parameters})
+        rows["files"] += [{**asdict(file), **which, "unusable": sum(file.quarantined.values())} for file in run.files]
+        rows["metrics"] += [
+            {**which, "metric": name, "value": value, "unit": METRICS[name].unit} for name, value in run.metrics.items()
+        ]
+        rows["bystanders"] += [{**asdict(each), **which} for each in run.bystanders]
+        rows["verdicts"] += [{**asdict(verdict), **which, "check_name": verdict.check} for verdict in run.verdicts]
+    for name, schema in _SCHEMAS.items():
+        write_table(folder / f"{name}.parquet", pa.Table.from_pylist(rows[name], schema))

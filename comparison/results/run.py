@@ -253,7 +253,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     missing_events: int  #: sequence numbers missing from the files
     files: list[FileIntegrity] = []
     problems: list[str] = []  #: of the trace: while there is one, nothing can be concluded
-    metrics: dict[str, float | None]  #: see comparison.results.metrics; None: cannot be measured from this trace
+    metrics: dict[str, int | float | None]  #: see comparison.results.metrics; None: cannot be measured from this trace
     requests: dict[str, int]
     zk_operations: dict[str, int]  #: of members, by operation; failed ones as `operation (error)`
     phases: list[Phase]

@@ -54,7 +54,7 @@ async def committed(
             continue
         if not error:
             ours = wanted()
-            return None if ours is None else {tp: _known(offsets[tp]) for tp in partitions & ours}
+            return None if ours is None else {tp: _known(offsets[tp]) for tp in sorted(partitions & ours)}
         stream.refused("OffsetFetch", error, stamp=stamp, sent_ns=sent_ns, connection=connection)
         await asyncio.sleep(backoff_s)
     return None

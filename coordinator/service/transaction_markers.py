@@ -71,7 +71,9 @@ class TransactionMarkers:
                 absent[tp] = absent[tp] + 1 if snapshot.partition(tp) is None else 0
             if gone := {tp for tp in left if absent[tp] >= ABSENT_TRIES}:
                 log.info(
-                    "marker of %s: skipped deleted partitions: %s", marker.transactional_id, ", ".join(map(str, gone))
+                    "marker of %s: skipped deleted partitions: %s",
+                    marker.transactional_id,
+                    ", ".join(map(str, sorted(gone))),
                 )
                 left -= gone
             await asyncio.sleep(RETRY_S)
@@ -81,9 +83,8 @@ class TransactionMarkers:
     ) -> set[TopicPartition]:
         """Try each partition once; return those that still need the marker."""
         mark = Mark(token=0, producer=marker.producer, coordinator_epoch=epoch, commits=marker.commits)
-        errors = dict(
-            zip(partitions, await asyncio.gather(*(self.write(tp, mark) for tp in partitions)), strict=True),
-        )
+        ordered = sorted(partitions)
+        errors = dict(zip(ordered, await asyncio.gather(*(self.write(tp, mark) for tp in ordered)), strict=True))
         by_leader: dict[BrokerAddress, list[TopicPartition]] = {}
         for tp, error in errors.items():
             leader = self._services.cluster.snapshot.leader_of(tp)

@@ -123,7 +123,7 @@ class ClusterClient:
 
         Raises `Unavailable` if no broker answers, naming each one tried.
         """
-        named = None if topics is None else [{"name": name, "topic_id": None} for name in topics]
+        named = None if topics is None else [{"name": name, "topic_id": None} for name in sorted(topics)]
         return await self._refresh(named, topics, create=create, timeout_ms=timeout_ms)
 
     async def refresh_ids(self, ids: Collection[UUID], *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> ClusterMetadata:

@@ -108,10 +108,6 @@ class CrashAndReturn(Step):
         late = "in time" if self.over_ms is None else f"{self.over_ms} ms too late"
         return f"Kill an owner (SIGKILL); a new process takes its place {late}."
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        return ("over_ms",)
-
 
 @dataclass(frozen=True, slots=True)
 class DuplicateInstance(Step):

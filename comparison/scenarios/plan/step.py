@@ -121,13 +121,8 @@ class Step:
         yield from ()
 
     def sentence(self) -> str:
-        """What it does, with its parameters; '' if the first paragraph about its kind says it."""
+        """What it does, with its own parameters; '' if the first paragraph about its kind says it."""
         return ""
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """The parameters that `sentence` has."""
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,6 @@ class Form(Step):
         start = f"within {self.spread_ms} ms" if self.spread_ms else "at once"
         return f"Grow the group {size}, all new ones {start}, and wait until it has settled."
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        return ("members", "more", "spread_ms")
-
 
 @dataclass(frozen=True, slots=True)
 class Steady(Step):
@@ -253,10 +249,6 @@ class AddPartitions(Step):
         added = "Double the partitions of" if self.doubling else f"Add {self.more} partitions to"
         return f"{added} the topic while the group runs. The producer uses them at once."
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        return ("more", "doubling")
-
 
 @dataclass(frozen=True, slots=True)
 class KillAtPoint(Step):
@@ -317,10 +309,6 @@ class Hold(Step):
     def sentence(self) -> str:
         return f"Wait for {self.ms / 1000:g} s; faults stay in effect."
 
-    @property
-    def said(self) -> tuple[str, ...]:
-        return ("ms",)
-
 
 @dataclass(frozen=True, slots=True)
 class Heal(Step):
@@ -339,10 +327,6 @@ class Heal(Step):
     def sentence(self) -> str:
         of = f" of {self.target}" if self.target else ""
         return f"Heal {f'{self.fault}{of}' if self.fault else 'all faults'}; if none is left, wait for the group."
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        return ("fault", "target")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Parameters of steps that only name the measurement.
 _NAMES = frozenset({"change", "round", "label"})
+#: Parameters that no sentence of a step has.
+_OF_MEMBERS = frozenset({"settings", "design"})
 
 
 def described(scenario: Scenario) -> dict[str, Any]:
@@ -53,8 +55,10 @@ def in_words(step: Step) -> str:
     if isinstance(step, Inject):
         injected = f"Inject {step.fault} into {step.target}{_in_parentheses(step.parameters)}"
         return f"{injected}{_does(step.fault, step.parameters)}"
-    words = step.sentence() or summary_of(type(step))
-    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name not in (*_NAMES, *step.said)}
+    own = step.sentence()
+    words = own or summary_of(type(step))
+    given = {field.name: getattr(step, field.name) for field in fields(step) if field.name not in _NAMES}
+    given = {name: value for name, value in given.items() if not own or name in _OF_MEMBERS}
     given = {name: value for name, value in given.items() if value not in (None, "")}
     rest = {name: value for name, value in given.items() if f"`{name}`" not in words}
     for nested in ("settings", "parameters"):

@@ -170,7 +170,7 @@ class ConsumerWrite(Write):
         group.batches.remove(batch)
         group.standing = None
         group.look_again()
-        for member_id in group.members.keys() - group.sessions.keys():  # it stays after all
+        for member_id in [member for member in group.members if member not in group.sessions]:  # it stays after all
             timeout_ms = session_timeout_ms(group.members[member_id], self.draft.settings)
             restart_session(group, member_id, timeout_ms, turn)
         self._refuse(error, turn)

@@ -173,7 +173,7 @@ class Observer:
 
     async def _read_topics(self) -> None:
         names = set(await self._children(paths.BROKER_TOPICS))
-        for gone in self._known.topics.keys() - names:
+        for gone in sorted(self._known.topics.keys() - names):
             self._forget_topic(gone)
         self._unreadable &= names
         new = names - self._known.topics.keys() - self._unreadable

@@ -224,7 +224,7 @@ TOLD = "m2: GroupRefused: group 'lab' refused Heartbeat with FENCED_INSTANCE_ID"
     ("changes", "failures", "outcome", "reason"),
     [
         ([DUPLICATED], [TOLD, TOLD], YES, "m2 was refused with FENCED_INSTANCE_ID; no rebalance"),
-        ([DUPLICATED], [], NO, "m2 was never told"),
+        ([DUPLICATED], [], NO, "m2 never learned"),
         ([DUPLICATED], [TOLD, TOLD.replace("m2", "m5")], NO, "another one than m2"),
         ([change("duplicate", target="m2", rounds=1)], [TOLD], NO, "1 rebalance"),
         ([change()], [TOLD], UNKNOWN, "no process was started"),
