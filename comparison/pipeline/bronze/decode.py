@@ -73,6 +73,7 @@ class Decoded:
     after_end: int = 0  #: lines behind it
     #: (seq, ns) of every usable event, in the order of the lines: shape (events, 2)
     places: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    in_order: Sequence[Any] = ()  #: the usable events, in the order of the lines
 
     def add_unusable(self, line: int, reason: Reason, text: bytes, detail: str) -> None:
         self.reasons[str(reason)] += 1
@@ -95,6 +96,7 @@ def decode(chunk: bytes, *, line_by_line: bool = False) -> Decoded:
         decoded, events = _line_by_line(chunk)
     else:
         decoded = Decoded()
+    decoded.in_order = events
     for event in events:
         decoded.events[type(event).__name__].append(event)
     if not all(_is_shallow(event) for kind in _DETAILS for event in decoded.events.get(kind, ())):
@@ -155,7 +157,7 @@ def _line_by_line(chunk: bytes) -> tuple[Decoded, list[Any]]:
         decoded.after_end += decoded.end is not None
         if (marker := end_of(line)) is not None:
             decoded.end = decoded.end or marker
-        elif (event := _usual_event(line)) is not None:
+        elif (event := usual_event(line)) is not None:
             events.append(event)
         else:
             found, reason, problems = event_of(line)
@@ -166,7 +168,7 @@ def _line_by_line(chunk: bytes) -> tuple[Decoded, list[Any]]:
     return decoded, events
 
 
-def _usual_event(line: bytes) -> Any:
+def usual_event(line: bytes) -> Any:
     """The event of a line; None if the line is no event of a kind that we know, or is unusable."""
     if line.lstrip()[:1] != b"{" or len(line) > LINE_BYTES_MAX or not _is_text(line):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from comparison.pipeline.bronze.decode import Decoded, decode
+from comparison.pipeline.bronze.alike import read_alike
+from comparison.pipeline.bronze.decode import Decoded, decode, usual_event
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS, Type
@@ -23,11 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
     from pathlib import Path
 
+    from comparison.pipeline.bronze.alike import Group
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
 Tables = dict[str, pa.Table]
 
+#: No event has a shorter line: its common fields alone take more.
+_EVENT_BYTES_MIN = 64
 _PLACE = ("seq", "ns", "process", "member", "stream", "cause")
 _READ_AS = {name: column for column, name in FILE_NAMES.items()}
 _ENCODE = msgspec.json.Encoder().encode
@@ -36,14 +41,69 @@ _ENCODE = msgspec.json.Encoder().encode
 def decoded_tables(lines: bytes, file: TraceFile) -> tuple[Decoded, Tables]:
     """Decode lines of one file, and what they are as tables.
 
+    Lines that are alike are in the tables and in `places`, but not among the decoded events.
+
     Whether ranges of records are possible is seen fastest in tables; if one is not, its line is found.
     """
-    decoded = decode(lines)
-    tables = tables_of(decoded, file)
+    decoded, tables = _mostly_alike(lines, file) or _decoded(lines, file)
     if _has_impossible_ranges(tables):
-        decoded = decode(lines, line_by_line=True)
-        tables = tables_of(decoded, file)
+        decoded, tables = _decoded(lines, file, line_by_line=True)
     return decoded, tables
+
+
+def _decoded(lines: bytes, file: TraceFile, *, line_by_line: bool = False) -> tuple[Decoded, Tables]:
+    decoded = decode(lines, line_by_line=line_by_line)
+    return decoded, tables_of(decoded, file)
+
+
+def _mostly_alike(lines: bytes, file: TraceFile) -> tuple[Decoded, Tables] | None:
+    """The same for lines of which many are alike; None if they are not, or if one is no event."""
+    # An index of many short lines would take many times their size.
+    if lines.count(b"\n") * _EVENT_BYTES_MIN > len(lines):
+        return None
+    alike = read_alike(lines, usual_event)
+    if not alike.groups:
+        return None
+    decoded, tables = _decoded(alike.rest, file)
+    if len(decoded.places) < len(alike.rest_lines):
+        return None
+    count = len(alike.rest_lines)
+    for kind, groups in alike.groups.items():
+        numbers = np.concatenate([group.lines for group in groups])
+        count += len(numbers)
+        found = _table_of_groups(kind, groups, file)
+        if kind in tables:
+            others = [place for place, event in enumerate(decoded.in_order) if type(event).__name__ == kind]
+            numbers = np.concatenate([numbers, alike.rest_lines[others]])
+            found = pa.concat_tables([found, tables[kind]])
+        tables[kind] = found if (numbers[1:] > numbers[:-1]).all() else found.take(np.argsort(numbers))
+    places = np.empty((count, 2), dtype=np.int64)
+    places[alike.rest_lines] = decoded.places
+    for group in (group for groups in alike.groups.values() for group in groups):
+        places[group.lines, 0], places[group.lines, 1] = group.numbers["seq"], group.numbers["ns"]
+    return replace(decoded, places=places), tables
+
+
+def _table_of_groups(kind: str, groups: Sequence[Group], file: TraceFile) -> pa.Table:
+    """The rows of one group behind those of the other."""
+    counts = [len(group.lines) for group in groups]
+    columns = []
+    for field in EVENT_SCHEMAS[kind]:
+        name = "ns" if field.name == "t_ns" else field.name
+        if name in ("file", "role"):
+            columns.append(_constant(file.name if name == "file" else file.role, sum(counts)))
+        elif all(name in group.numbers for group in groups):
+            values = np.concatenate([group.numbers[name] for group in groups])
+            columns.append(pa.array(values + file.offset_ns if name == "ns" else values))
+        else:
+            pieces = [
+                pa.array(group.numbers[name])
+                if name in group.numbers
+                else _constant(getattr(group.event, name), len(group.lines), field.type)
+                for group in groups
+            ]
+            columns.append(pa.chunked_array(pieces, field.type))
+    return pa.table(columns, schema=EVENT_SCHEMAS[kind])
 
 
 def tables_of(decoded: Decoded, file: TraceFile) -> Tables:

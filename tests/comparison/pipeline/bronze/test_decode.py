@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comparison.pipeline.bronze import alike
 from comparison.pipeline.bronze import decode as decoding
 from comparison.pipeline.bronze.decode import KEPT_CHARACTERS, KEPT_LINES, Decoded, beginning
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
@@ -25,8 +26,19 @@ from kernel.trace.reader import Reason, end_of, event_of
 from kernel.trace.words import WORDS
 from tests.support.trace.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 #: What a damaged byte becomes: parts of JSON, and bytes that are not.
 DAMAGE = st.sampled_from(list(b'"{}[],:\\019-.eatnx \x00\x7f'))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_alike() -> Iterator[None]:
+    """Every line comes to the decoder; test_alike.py has the others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alike, "LINES_MIN", 1 << 40)
+        yield
 
 
 def as_mapping(kind: str, event: Any) -> dict[str, Any]:
