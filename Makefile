@@ -35,7 +35,7 @@ test: classes  ## run the tests except whole scenarios (some 30 minutes)
 
 classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
 	@$(BIN)/python -m kernel.zookeeper.training
-	@$(BIN)/python -m comparison.pipeline.training
+	@$(BIN)/python -m comparison.pipeline.spark.training
 
 test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest tests/faults $(if $(SMOKE),-m "not originals and not long and not catalogue") -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from kernel.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import leave_out_hypothesis
 
 leave_out_hypothesis()  # before what loads kio
 

@@ -25,8 +25,8 @@ import psutil
 from comparison.originals import jars
 from comparison.originals.java import logging_options
 from kernel.errors import EnvironmentFault
-from kernel.jre import find_java
-from kernel.processes import start_child, stop_child
+from kernel.platform.jre import find_java
+from kernel.platform.processes import start_child, stop_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

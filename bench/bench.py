@@ -11,7 +11,7 @@ from bench import machine, sides
 from bench.figures import Figures
 from comparison.originals import jars
 from kernel.errors import EnvironmentFault
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

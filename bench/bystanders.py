@@ -21,7 +21,7 @@ from bench import lean_consumers, machine
 from bench.figures import Row, print_rows
 from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, OURS
-from kernel.processes import start_child, stop_child
+from kernel.platform.processes import start_child, stop_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

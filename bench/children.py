@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
-from kernel.processes import start_child, stop_child
+from kernel.platform.processes import start_child, stop_child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, Any
 
-from kernel.ports import LOOPBACK
+from kernel.platform.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,14 +22,14 @@ import click
 from rich.table import Table
 
 from bench.pipeline_child import DUCKDB, JSON, NUMPY, OURS, TABLES
-from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
+from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from bench.bench import Bench
-    from comparison.pipeline.synthetic_truth import Truth
+    from comparison.pipeline.generated.truth import Truth
 
 MEASURE = "pipeline"
 LARGE = 50_000_000

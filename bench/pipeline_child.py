@@ -83,7 +83,7 @@ def ours(source: str, runs: Path, output: Path, watch: Watch) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     from comparison.pipeline.analysis import Again, analyze
-    from comparison.pipeline.session import starting_session
+    from comparison.pipeline.spark.session import starting_session
 
     if source == JSON:
         shutil.rmtree(output, ignore_errors=True)

@@ -7,10 +7,10 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from coordinator.consumer.consumer import CoordinatorConsumer
-from coordinator.consumer.kip848.consumer import Kip848Consumer
-from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
-from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.consumer.consumer import Kip848Consumer
+from coordinator.client.consumer.settings import Kip848ConsumerConfig
+from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.trace.writer import SilentTracer
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from comparison.cli.doctor_broker import loop_of
 from comparison.cli.state import STATE_VARIABLE
 from comparison.originals.brokers import RealBroker
 from kernel.errors import EnvironmentFault
-from kernel.ports import LOOPBACK
-from kernel.processes import start_child, stop_child
+from kernel.platform.ports import LOOPBACK
+from kernel.platform.processes import start_child, stop_child
 from kernel.waiting import wait_until
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 

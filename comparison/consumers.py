@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.member_settings import MEMBER_SETTINGS
-from coordinator.consumer.consumer import CoordinatorConsumer
-from coordinator.consumer.kip848.consumer import Kip848Consumer
-from coordinator.consumer.kip848.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
-from coordinator.consumer.kip848.settings import Kip848ConsumerConfig, refuse
-from coordinator.consumer.server.consumer import ServerConsumer
-from coordinator.consumer.server.setting_table import KNOWN_ELSEWHERE
-from coordinator.consumer.server.settings import ServerConsumerConfig
-from coordinator.consumer.setting_table import KAFKA_CONSUMER_SETTINGS
-from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.consumer.consumer import Kip848Consumer
+from coordinator.client.consumer.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
+from coordinator.client.consumer.settings import Kip848ConsumerConfig, refuse
+from coordinator.client.server.consumer import ServerConsumer
+from coordinator.client.server.setting_table import KNOWN_ELSEWHERE
+from coordinator.client.server.settings import ServerConsumerConfig
+from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
+from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from zkconsumer.consumer import ZooKeeperConsumer

@@ -4,7 +4,7 @@ The first signal gives the command LIMIT_S to end in order: to leave its group, 
 started. What is not done by then is given up: a thread ends the process, whatever the main thread waits for (a server
 that does not answer, a resolver, the join of another thread). The signal reaches that thread through the wake-up
 descriptor, since Python calls signal handlers only in the main thread, and not while that is inside a C function.
-Children die with the process (`kernel.processes`).
+Children die with the process (`kernel.platform.processes`).
 
 - While a command's modules are loaded, when there is nothing to clean up, a signal ends the process at once.
 - Afterwards it raises `Interrupted`, once. A command that has to do something else says so for a block: `reacting`.
@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from comparison.exits import Exit
-from kernel.signals import handling
+from kernel.platform.signals import handling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

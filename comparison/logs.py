@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from comparison.printable import printable
+from comparison.screen.printable import printable
 
 LEVEL_VARIABLE = "REBALANCE_LAB_LOG_LEVEL"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from coordinator.consumer.kip848.setting_table import KIP848_CONSUMER_SETTINGS
-from coordinator.consumer.server.setting_table import SERVER_CONSUMER_SETTINGS
-from coordinator.consumer.setting_table import CONSUMER_SETTINGS
+from coordinator.client.consumer.setting_table import KIP848_CONSUMER_SETTINGS
+from coordinator.client.server.setting_table import SERVER_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from kernel.designs import CLASSIC, CONSUMER, SERVER, ZOOKEEPER
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 

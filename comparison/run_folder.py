@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from comparison.near_paths import path_complaint
 from comparison.results.result import formatted
 from kernel.errors import EnvironmentFault
+from kernel.platform.whole_file import require_text, whole_file
 from kernel.trace.listed_file import RUN_FILE, ListedFile
-from kernel.whole_file import require_text, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

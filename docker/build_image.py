@@ -30,7 +30,7 @@ from packaging.requirements import Requirement
 
 import docker
 from kernel.errors import EnvironmentFault
-from kernel.jre import bundled_java
+from kernel.platform.jre import bundled_java
 from kernel.zookeeper.server import LOGGING_JARS, LOGGING_OPTIONS, SERVER_JARS, jars
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kernel.clock import Clock, SystemClock
-from kernel.threads import Threads
+from kernel.platform.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """Settings by Kafka's names: tables of implemented settings, and a common parser of `key=value`.
 
 A row of a table is all there is to know about a setting: the parsers read it, and so do `rebalance-lab settings` and
-docs/settings.md. The tables are in `zkconsumer.settings`, `coordinator.consumer.setting_table` and that of its folders
+docs/settings.md. The tables are in `zkconsumer.settings`, `coordinator.client.setting_table` and that of its folders
 `server` and `kip848`, and `kernel.broker.settings.setting_table`.
 
 `resolve` handles a broker's `--set` and a scenario's `-c` alike. It parses and checks the settings of the table, warns

@@ -4,7 +4,7 @@
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # The working folder, which `-m` puts first: what a user has there is not ours to run (`kernel.interpreter`).
+    # The working folder, which `-m` puts first: what a user has there is not ours to run (`interpreter.py`).
     del sys.path[0]
 
 from comparison.cli.entry import main

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from coordinator.consumer.errors import GroupRefused
-from coordinator.consumer.fetcher import FetchFailed
+from coordinator.client.errors import GroupRefused
+from coordinator.client.fetcher import FetchFailed
 from kernel.consumer import Capabilities, RebalanceListener, SilentListener
 from kernel.designs import DESIGNS, Design
 from kernel.errors import ConfigurationError, RebalanceFailed, RebalanceLabError, Unavailable, UserError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.pipeline.session import spark_session
-from kernel.jre import spark_java_home
+from comparison.pipeline.spark.session import spark_session
+from kernel.platform.jre import spark_java_home
 
 __all__ = ["spark_java_home", "spark_session"]

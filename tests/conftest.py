@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from comparison.interrupts import LIMIT_VARIABLE
-from comparison.pipeline.session import spark_session
-from kernel.ports import free_ports
+from comparison.pipeline.spark.session import spark_session
+from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper

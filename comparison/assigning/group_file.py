@@ -27,15 +27,15 @@ from comparison.assigning.notation import (
     parse_step,
 )
 from comparison.assigning.strategies import chosen
-from comparison.toml_files import located_in, read_toml_text
+from comparison.toml.files import located_in, read_toml_text
 from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.toml_places import Located, Place
-    from comparison.toml_places import Path as KeyPath
+    from comparison.toml.places import Located, Place
+    from comparison.toml.places import Path as KeyPath
 
 _KEYS = ("strategies", "then", "topics", "members")
 _MEMBER_KEYS = ("name", "count", "topics", "streams", "instance")

@@ -1,7 +1,7 @@
 """One rebalance of a group, as its members and its leader would compute it with a strategy.
 
 Kafka's four strategies and those that are plugged in divide partitions among members. Members send with their
-subscriptions what ours send (`coordinator/consumer/join_metadata.py`): a sticky member the assignment that it had, a
+subscriptions what ours send (`coordinator/client/join_metadata.py`): a sticky member the assignment that it had, a
 cooperative one what it owns, the others nothing but the generation. The strategies of the ZooKeeper consumer,
 `thread-*`, divide them among threads: each stream is a member of its own, and nothing is remembered. By `uniform` and
 `broker-range` the coordinator of the `consumer` design assigns, from the assignment that it keeps.

@@ -18,14 +18,14 @@ from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import interrupts_wait
-from comparison.printable import printable_all
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import RESULT
 from comparison.run_folder import write_json
+from comparison.screen.printable import printable_all
 from kernel.errors import UNWRITABLE, EnvironmentFault
-from kernel.full_disk import full_disk_named
-from kernel.whole_file import own_folder
+from kernel.platform.full_disk import full_disk_named
+from kernel.platform.whole_file import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def analysed(
     """
     with interrupts_wait():
         # Imported only here: loading Spark takes longer than most commands.
-        from comparison.pipeline.session import starting_session
+        from comparison.pipeline.spark.session import starting_session
 
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

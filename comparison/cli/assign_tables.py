@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from comparison.assigning.strategies import THREADS, owners_of
-from comparison.counted import counted
-from comparison.printable import printable
-from comparison.text_table import Column, Heading, TextTable, print_trimmed
+from comparison.screen.counted import counted
+from comparison.screen.printable import printable
+from comparison.screen.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

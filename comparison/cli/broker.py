@@ -24,13 +24,13 @@ from comparison.scenarios.processes.broker_composition import broker_of
 from kernel.broker.loop.measured_loop import MeasuredLoop
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
-from kernel.descriptors import require_descriptors
 from kernel.errors import EnvironmentFault
+from kernel.platform.descriptors import require_descriptors
+from kernel.platform.whole_file import require_text
 from kernel.runtime import REAL
 from kernel.settings import split_pairs
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer, TraceIdentity, TraceWriter
-from kernel.whole_file import require_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

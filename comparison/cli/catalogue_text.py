@@ -7,7 +7,6 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from comparison.counted import counted
 from comparison.pipeline.figures.evidence import EVIDENCE
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
@@ -20,6 +19,7 @@ from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.step_names import STEPS
 from comparison.scenarios.plan.vocabulary import KillAtPoint
 from comparison.scenarios.plan.wording import for_readers, in_words, summary_of
+from comparison.screen.counted import counted
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:

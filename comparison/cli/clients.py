@@ -19,7 +19,7 @@ from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
-from comparison.group_columns import PatternKind, Subscribed
+from comparison.group_readers.columns import PatternKind, Subscribed
 from comparison.interruptible import run
 from comparison.scenarios.plan.applicability import require_effect
 from comparison.scenarios.plan.configuration import for_part

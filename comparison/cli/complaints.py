@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.printable import printable
+from comparison.screen.printable import printable
 from kernel.suggestions import closest, did_you_mean, whole_sentences
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.dataset
 
 from comparison.pipeline.bronze.quarantine import QUARANTINE
-from comparison.printable import printable
+from comparison.screen.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from comparison.cli.complaints import PREFIX
 from comparison.cli.state import ServerState, process_start, states
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault, Unavailable
-from kernel.interpreter import module_command
+from kernel.platform.interpreter import module_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,6 @@ from comparison.cli.documents import print_document
 from comparison.cli.options import refuse_beside
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
-from comparison.printable import printable_all
 from comparison.report.drawing.picture import picture
 from comparison.report.drawing.scale import Scale
 from comparison.report.gantt import gantt
@@ -23,9 +22,10 @@ from comparison.report.sequence import sequence
 from comparison.report.steps import ranges
 from comparison.report.timeline import around, timeline
 from comparison.report.walkthrough import walkthrough
-from comparison.text_table import Column, TextTable
+from comparison.screen.printable import printable_all
+from comparison.screen.text_table import Column, TextTable
 from kernel.errors import UserError
-from kernel.whole_file import whole_file
+from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

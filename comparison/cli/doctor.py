@@ -17,8 +17,8 @@ from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
-from kernel.jre import find_java
-from kernel.swept_folder import swept_folder
+from kernel.platform.jre import find_java
+from kernel.platform.swept_folder import swept_folder
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
@@ -66,8 +66,8 @@ def check_zookeeper() -> Finding:
 
 def check_spark() -> Finding:
     # Only here: loading Spark takes longer than most commands.
-    from comparison.pipeline.session import spark_session
     from comparison.pipeline.spark.class_cache import options_of_archive
+    from comparison.pipeline.spark.session import spark_session
 
     begun = time.monotonic()
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.interruptible import run
-from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
+from comparison.screen.printable import printable
 from kernel.broker.loop.loop_figures import LoopFigures
 from kernel.client.connection import BrokerConnection
 from kernel.errors import ConfigurationError, EnvironmentFault

@@ -17,12 +17,10 @@ from comparison.cli.options import dry_run_option, form_option, output_option, p
 from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
-from comparison.counted import counted
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import holds_a_run
 from comparison.own_scenarios import names_of
-from comparison.progress import RunProgress, about
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
 from comparison.scenarios.plan.catalogue import (
     CATALOGUE,
@@ -45,10 +43,12 @@ from comparison.scenarios.run.experiments import (
     plan,
 )
 from comparison.scenarios.run.runner import descriptors_needed
-from kernel.descriptors import require_descriptors
+from comparison.screen.counted import counted
+from comparison.screen.progress import RunProgress, about
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from kernel.ports import require_loopback
+from kernel.platform.descriptors import require_descriptors
+from kernel.platform.ports import require_loopback
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:

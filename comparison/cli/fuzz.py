@@ -18,16 +18,16 @@ from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted,
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
 from comparison.interrupts import last_words
-from comparison.progress import RunProgress
 from comparison.run_folder import keep_scenario, new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
+from comparison.screen.progress import RunProgress
 from kernel.decimals import decimal
-from kernel.descriptors import require_descriptors
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from kernel.ports import require_loopback
+from kernel.platform.descriptors import require_descriptors
+from kernel.platform.ports import require_loopback
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:

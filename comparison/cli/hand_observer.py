@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.hand_run import new_trace, trace_in
-from comparison.group_columns import Keeper
+from comparison.group_readers.columns import Keeper
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import answered_in, merged, missing
 from comparison.scenarios.testbed.observer import write_offsets
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from comparison.group_columns import GroupSeen
+    from comparison.group_readers.columns import GroupSeen
     from kernel.values import TopicPartition
 
 

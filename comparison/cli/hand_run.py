@@ -16,11 +16,11 @@ from comparison.cli.complaints import error_line
 from comparison.exits import Exit
 from comparison.run_folder import provenance, unwritable, write_json
 from kernel.errors import ConfigurationError
-from kernel.json_file import read_json
+from kernel.platform.json_file import read_json
+from kernel.platform.whole_file import opened_to_append, own_folder, require_text
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, run_file
 from kernel.trace.writer import TraceIdentity, TraceWriter
-from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

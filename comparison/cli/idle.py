@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from comparison.counted import counted
 from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
+from comparison.group_readers.idle_reasons import GroupFacts, Idle, Saying, blocked, reasons, unsent
 from comparison.group_readers.zookeeper import ZooKeeperReader
-from comparison.idle_reasons import GroupFacts, Idle, Saying, blocked, reasons, unsent
-from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
+from comparison.screen.counted import counted
+from comparison.screen.printable import printable
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.values import TopicPartition
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from comparison.consumers import ConsumerRequest
-    from comparison.group_columns import Subscribed
+    from comparison.group_readers.columns import Subscribed
     from kernel.client.client import ClusterClient
     from kernel.consumer import GroupConsumer
 

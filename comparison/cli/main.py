@@ -21,9 +21,9 @@ from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
 from comparison.interrupts import raise_interrupts, to_the_end
 from comparison.logs import set_inherited_level
-from comparison.printable import printable
+from comparison.screen.printable import printable
 from kernel.errors import RebalanceLabError, SeveralErrors, UserError
-from kernel.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import leave_out_hypothesis
 
 if TYPE_CHECKING:
     from types import TracebackType

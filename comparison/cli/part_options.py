@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.group_columns import Part
+from comparison.group_readers.columns import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from comparison.cli.documents import print_document
-from comparison.printable import printable
-from comparison.progress import about
+from comparison.screen.printable import printable
+from comparison.screen.progress import about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

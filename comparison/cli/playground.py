@@ -20,14 +20,14 @@ from comparison.interrupts import last_words
 from comparison.playground.messages import Status
 from comparison.playground.play.setting_up import prepared
 from comparison.playground.web.server import HOST, serving
-from comparison.progress import RunProgress
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
 from comparison.scenarios.run.experiments import interrupted_by_signals
+from comparison.screen.progress import RunProgress
 from kernel.errors import EnvironmentFault, Unavailable
-from kernel.interpreter import module_command
-from kernel.ports import require_loopback
+from kernel.platform.interpreter import module_command
+from kernel.platform.ports import require_loopback
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:

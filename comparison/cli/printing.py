@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from comparison.printable import printable
+from comparison.screen.printable import printable
 from kernel.consumer import MemberPlace
 from kernel.serials import serial_of
 

@@ -14,7 +14,7 @@ from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.chosen import only
 from comparison.results.result import RESULT, read_result
 from kernel.errors import EnvironmentFault, UserError
-from kernel.json_file import DamagedFile
+from kernel.platform.json_file import DamagedFile
 
 if TYPE_CHECKING:
     from comparison.results.result import Result

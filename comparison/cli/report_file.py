@@ -15,9 +15,9 @@ from comparison.report.page import page
 from comparison.report.sections.done import About
 from comparison.report.view.runs import read_views
 from comparison.wrong_data import WRONG_DATA, what_was_raised
-from kernel.json_file import json_if_readable
+from kernel.platform.json_file import json_if_readable
+from kernel.platform.whole_file import whole_file
 from kernel.trace.listed_file import RUN_FILE
-from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

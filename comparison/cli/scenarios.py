@@ -77,7 +77,7 @@ def _named(name: str) -> Sequence[Scenario]:
 def _print_table(found: Sequence[Scenario]) -> None:
     from rich.console import Console
 
-    from comparison.text_table import Column, TextTable
+    from comparison.screen.text_table import Column, TextTable
 
     symptom = Column(heading="SYMPTOM", wraps=True, narrowest=_SYMPTOM)
     seconds = Column(heading="SECONDS", is_right=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from comparison.counted import counted
 from comparison.near_paths import path_complaint
 from comparison.run_folder import run_dirs_in
+from comparison.screen.counted import counted
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.whole_file import require_text
+from kernel.platform.whole_file import require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,7 +15,7 @@ import msgspec
 import psutil
 
 from kernel.errors import EnvironmentFault
-from kernel.json_file import json_if_readable
+from kernel.platform.json_file import json_if_readable
 from kernel.trace.writer import boot_id
 from kernel.waiting import wait_until
 

@@ -20,13 +20,10 @@ from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
 from comparison.cli.plans import LeftOut, RunsPlan, show_plan
 from comparison.cli.spark_options import chosen_spark, spark_options
-from comparison.counted import counted
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
 from comparison.pipeline.written import TABLES
-from comparison.printable import printable_all
-from comparison.progress import RunProgress, about
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.results.result import RESULT
@@ -35,6 +32,9 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.run.experiments import estimated_analysis_s
 from comparison.scenarios.run.runner import descriptors_needed
+from comparison.screen.counted import counted
+from comparison.screen.printable import printable_all
+from comparison.screen.progress import RunProgress, about
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import scenario_or_grid
@@ -51,10 +51,10 @@ from comparison.sweep.run import (
 )
 from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
-from kernel.descriptors import DESCRIPTORS, require_descriptors
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.ports import require_loopback
-from kernel.whole_file import whole_file
+from kernel.platform.descriptors import DESCRIPTORS, require_descriptors
+from kernel.platform.ports import require_loopback
+from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

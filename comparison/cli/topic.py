@@ -10,10 +10,10 @@ import click
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
-from comparison.counted import counted
 from comparison.interruptible import run
-from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
+from comparison.screen.counted import counted
+from comparison.screen.printable import printable
 from comparison.topic_admin import TopicAdmin
 from kernel.client.client import ClusterClient
 from kernel.settings import split_pairs

@@ -12,7 +12,7 @@ from comparison.exits import Exit
 from comparison.report.export.lines import lines
 from comparison.report.export.stream import stream_of
 from kernel.errors import UserError
-from kernel.whole_file import whole_file
+from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
     from comparison.report.export.stream import Stream

@@ -23,14 +23,14 @@ from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.state import states
 from comparison.exits import Exit
-from comparison.group_columns import GroupSeen, Keeper, Part, tables
 from comparison.group_readers.cluster import open_client
+from comparison.group_readers.columns import GroupSeen, Keeper, Part, tables
 from comparison.group_readers.coordinator import CoordinatorReader
+from comparison.group_readers.idle_reasons import Saying, has_idle_members, reasons_of_members
 from comparison.group_readers.zookeeper import ZooKeeperReader
-from comparison.idle_reasons import Saying, has_idle_members, reasons_of_members
 from comparison.interruptible import run
-from comparison.printable import printable
 from comparison.scenarios.testbed.cluster_access import addresses
+from comparison.screen.printable import printable
 from kernel.errors import ConfigurationError, ProtocolError, Unavailable
 from kernel.suggestions import unknown
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from comparison.group_columns import Table
-    from comparison.idle_reasons import GroupFacts
+    from comparison.group_readers.columns import Table
+    from comparison.group_readers.idle_reasons import GroupFacts
 
     Read = Callable[[], Awaitable[GroupSeen]]
 

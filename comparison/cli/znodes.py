@@ -12,7 +12,7 @@ from comparison.cli.options import form_option
 from comparison.exits import Exit
 from comparison.interruptible import run
 from comparison.playground.play.znodes import TreeReader
-from comparison.printable import printable
+from comparison.screen.printable import printable
 from kernel.decimals import decimal
 from kernel.errors import UserError
 

@@ -19,7 +19,7 @@ from comparison.cli.znodes import znodes
 from comparison.exits import Exit
 from comparison.interrupts import reacting
 from kernel.errors import EnvironmentFault
-from kernel.whole_file import require_text
+from kernel.platform.whole_file import require_text
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 

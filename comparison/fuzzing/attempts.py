@@ -17,7 +17,7 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.runner import perform
 from comparison.scenarios.testbed.lent import LentEnsemble
 from kernel.errors import UserError
-from kernel.swept_folder import swept_folder
+from kernel.platform.swept_folder import swept_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

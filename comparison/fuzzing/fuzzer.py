@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from comparison.fuzzing.attempts import Attempt
     from comparison.fuzzing.schedule import Schedule, Steps
     from comparison.fuzzing.summary import Summary
-    from comparison.progress import RunProgress
+    from comparison.screen.progress import RunProgress
 
 #: One line for each schedule that was drawn.
 SCHEDULES = "schedules.jsonl"

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from comparison.counted import counted
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.schedule import kind_of_step
 from comparison.scenarios.plan.vocabulary import Inject
+from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

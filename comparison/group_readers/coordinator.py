@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, PatternKind, Subscribed
 from comparison.group_readers.cluster import LogEnds
-from comparison.idle_reasons import GroupFacts, no_coordinator
-from coordinator.consumer.calls import find_coordinator
+from comparison.group_readers.columns import GroupSeen, Keeper, MemberRow, PartitionRow, PatternKind, Subscribed
+from comparison.group_readers.idle_reasons import GroupFacts, no_coordinator
+from coordinator.client.calls import find_coordinator
 from coordinator.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     MalformedMetadata,
     decode_assignment,
     subscription_of,
 )
-from coordinator.protocol.server_commands import SERVER_PROTOCOL_TYPE
+from coordinator.protocol.server.commands import SERVER_PROTOCOL_TYPE
 from kernel.errors import ConfigurationError, Unavailable
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
@@ -28,7 +28,7 @@ from kernel.wire.versions import Api, negotiated
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from coordinator.consumer.calls import FoundCoordinator
+    from coordinator.client.calls import FoundCoordinator
     from kernel.client.client import ClusterClient
     from kernel.client.connection import BrokerConnection
 

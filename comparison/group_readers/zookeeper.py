@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.group_columns import (
+from comparison.group_readers.cluster import LogEnds, open_client
+from comparison.group_readers.columns import (
     GroupSeen,
     Keeper,
     MemberRow,
@@ -20,10 +21,9 @@ from comparison.group_columns import (
     Subscribed,
     zookeeper_state,
 )
-from comparison.group_readers.cluster import LogEnds, open_client
 from comparison.group_readers.coordinator import committed_offsets
-from comparison.idle_reasons import GroupFacts
-from coordinator.protocol.member_znode import subscribed_topics
+from comparison.group_readers.idle_reasons import GroupFacts
+from coordinator.protocol.server.member_znode import subscribed_topics
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.writer import SilentTracer

@@ -28,9 +28,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import EnvironmentFault, Unavailable, UserError
-from kernel.jre import find_java
-from kernel.ports import LOOPBACK, free_ports
-from kernel.processes import start_child, stop_child
+from kernel.platform.jre import find_java
+from kernel.platform.ports import LOOPBACK, free_ports
+from kernel.platform.processes import start_child, stop_child
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.wire.codec import decode_response, encode_request
 from kernel.wire.errors import ErrorCode, error_name

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import RebalanceLabError, Unavailable, UserError
-from kernel.interpreter import module_command
-from kernel.jre import find_java
-from kernel.processes import start_child, stop_child
+from kernel.platform.interpreter import module_command
+from kernel.platform.jre import find_java
+from kernel.platform.processes import start_child, stop_child
 from kernel.waiting import until
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
-from kernel.interpreter import module_command
+from kernel.platform.cache_folder import CACHE_VARIABLE, cache_dir
+from kernel.platform.interpreter import module_command
 
 #: The versions of Kafka with a lock file.
 VERSIONS = ("0.8.2.2", "1.1.1", "3.9.1", "4.1.1")

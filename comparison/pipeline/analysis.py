@@ -25,7 +25,7 @@ from comparison.results.outcomes import worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
-from kernel.json_file import json_if_readable
+from kernel.platform.json_file import json_if_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -48,7 +48,7 @@ from comparison.pipeline.silver.windows import change_table, fault_table
 from comparison.results.run import FileIntegrity as FileFound
 from comparison.wrong_data import WRONG_DATA as DATA_ERRORS
 from comparison.wrong_data import what_was_raised
-from kernel.garbage import collection_put_off
+from kernel.platform.garbage import collection_put_off
 from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_integrity, run_problems
 from kernel.trace.reader import Reason, end_of
 

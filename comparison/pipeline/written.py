@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.tables import write_table
 from comparison.results.metrics import METRICS
-from kernel.whole_file import own_folder, remove_folder
+from kernel.platform.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comparison.natural_order import natural
-from comparison.playground import messages as m
+from comparison.playground import messages
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def applied(snapshot: m.Snapshot, increment: m.Increment) -> m.Snapshot:
+def applied(snapshot: messages.Snapshot, increment: messages.Increment) -> messages.Snapshot:
     """The snapshot after an increment, which must be the next one."""
     assert increment.seq == snapshot.seq + 1, f"increment {increment.seq} after {snapshot.seq}"
     status = {}
-    changes: dict[str, list[m.AnyChange]] = {}
+    changes: dict[str, list[messages.AnyChange]] = {}
     for change in increment.changes:
-        if isinstance(change, m.StatusChanged):
+        if isinstance(change, messages.StatusChanged):
             status = {name: getattr(change, name) for name in change.__struct_fields__}
         else:
             changes.setdefault(change.design, []).append(change)
@@ -32,7 +32,9 @@ def applied(snapshot: m.Snapshot, increment: m.Increment) -> m.Snapshot:
     return replace(snapshot, seq=increment.seq, at_ms=increment.at_ms, groups=groups, **status)
 
 
-def changed(group: m.Group, changes: Iterable[m.AnyChange], at_ms: int, limits: m.Limits) -> m.Group:
+def changed(
+    group: messages.Group, changes: Iterable[messages.AnyChange], at_ms: int, limits: messages.Limits
+) -> messages.Group:
     """A group after its changes, without the intervals that ended long ago."""
     members = {each.name: each for each in group.members}
     partitions = {each.name: each for each in group.partitions}
@@ -42,19 +44,19 @@ def changed(group: m.Group, changes: Iterable[m.AnyChange], at_ms: int, limits: 
     single: dict[str, object] = {}
     for change in changes:
         match change:
-            case m.MemberChanged():
+            case messages.MemberChanged():
                 members[change.member.name] = change.member
-            case m.PartitionChanged():
+            case messages.PartitionChanged():
                 partitions[change.partition.name] = change.partition
-            case m.ZnodesChanged():
+            case messages.ZnodesChanged():
                 znodes |= {each.path: each for each in change.put}
                 for path in change.gone:
                     znodes.pop(path, None)
-            case m.Said():
+            case messages.Said():
                 feed.append(change.sentence)
-            case m.IntervalChanged():
+            case messages.IntervalChanged():
                 intervals[change.interval.id] = change.interval
-            case m.StatusChanged():
+            case messages.StatusChanged():
                 pass
             case _:
                 single |= {name: getattr(change, name) for name in change.__struct_fields__ if name != "design"}

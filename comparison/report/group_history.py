@@ -15,10 +15,10 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from comparison.natural_order import natural
 from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from comparison.report.brokers import broker_ids, broker_of
 from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
+from comparison.screen.natural_order import natural
 from kernel.designs import RECONCILING, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.suggestions import unknown

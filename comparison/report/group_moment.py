@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from comparison.group_columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
+from comparison.group_readers.columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
 from comparison.ownership.fold import Ownership
 from comparison.ownership.groups import Memberships
 from comparison.report.brokers import UNLOADED, Coordinators, broker_ids

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from comparison.printable import printable_all
 from comparison.report.additions import additions
 from comparison.report.drawing.members import COLOURS
 from comparison.report.figures import (
@@ -41,6 +40,7 @@ from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
 from comparison.results.outcomes import VerdictOutcome
+from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -33,7 +33,7 @@ from comparison.report.repeats import columns_of, repeat_summary
 from comparison.report.throughput import SLOW, describe_waits, sparkline
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.text_table import Column, Heading, TextTable, print_trimmed
+from comparison.screen.text_table import Column, Heading, TextTable, print_trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,6 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comparison.natural_order import natural
 from comparison.ownership.cover import gaps_of, held_until, overlaps_of, wanted_of
 from comparison.ownership.fold import Key, ownership_of
 from comparison.report.view.model import (
@@ -28,6 +27,7 @@ from comparison.report.view.model import (
     Stretch,
 )
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
+from comparison.screen.natural_order import natural
 from kernel.errors import UserError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.counted import counted
+from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

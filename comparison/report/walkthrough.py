@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.counted import counted
 from comparison.report.exchanges import member_lines, purpose
 from comparison.report.markdown import code, escaped
 from comparison.report.steps import PURPOSES
+from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

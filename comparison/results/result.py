@@ -14,7 +14,7 @@ import msgspec
 
 from comparison.results.outcomes import VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.run import Bystander, Run  # noqa: TC001 - msgspec reads the annotations
-from kernel.json_file import DamagedFile, read_json
+from kernel.platform.json_file import DamagedFile, read_json
 
 RESULT = "result.json"
 SCHEMA_VERSION = 7

@@ -18,8 +18,8 @@ from comparison.own_scenarios import is_file, own_scenario
 from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.sweep.metrics import metrics_named
-from comparison.toml_files import located_in, read_toml_text
-from comparison.toml_places import NotToml, located
+from comparison.toml.files import located_in, read_toml_text
+from comparison.toml.places import NotToml, located
 from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
 

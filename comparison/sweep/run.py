@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.own_scenarios import own_scenario
-from comparison.progress import about
 from comparison.results.result import read_result
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
 from comparison.scenarios.plan.catalogue import scenario_named
@@ -28,6 +27,7 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.scenarios.run.runner import keep_plugins, perform
+from comparison.screen.progress import about
 from comparison.sweep.state import (
     PLAN_FILE,
     PLAN_SCHEMA_VERSION,
@@ -39,15 +39,15 @@ from comparison.sweep.state import (
     plan_again,
 )
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
-from kernel.json_file import DamagedFile, json_if_readable, read_json
+from kernel.platform.json_file import DamagedFile, json_if_readable, read_json
+from kernel.platform.whole_file import opened_to_append, own_folder, require_text
 from kernel.trace.listed_file import RUN_FILE
-from kernel.whole_file import opened_to_append, own_folder, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comparison.progress import RunProgress
     from comparison.results.result import Result
+    from comparison.screen.progress import RunProgress
     from comparison.sweep.plan import SweepPlan, SweepRun
 
 _LOCK = ".lock"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.written import TABLES
-from kernel.whole_file import own_folder
+from kernel.platform.whole_file import own_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import NO_GENERATION, NO_PRODUCER, Producer
-from coordinator.protocol.server_commands import CommandAnswer
+from coordinator.protocol.server.commands import CommandAnswer
 
 if TYPE_CHECKING:
     from coordinator.groups.partitions import Partitions

@@ -48,4 +48,4 @@ class Error(IntEnum):
     STALE_MEMBER_EPOCH = 113
     TRANSACTION_ABORTABLE = 120
     INVALID_REGULAR_EXPRESSION = 128
-    PARTITION_NOT_ASSIGNED = 20_027  #: of the server design (`coordinator.protocol.server_errors`), for the trace
+    PARTITION_NOT_ASSIGNED = 20_027  #: of the server design (`coordinator.protocol.server.errors`), for the trace

@@ -57,8 +57,8 @@ from coordinator.groups.requests import (
 from coordinator.groups.server.groups import ServerGroups
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.protocol.consumer_protocol import encode_assignment
-from coordinator.protocol.server_commands import SERVER_PROTOCOL_TYPE, CommandAnswer
-from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server.commands import SERVER_PROTOCOL_TYPE, CommandAnswer
+from coordinator.protocol.server.errors import ServerError
 from kernel.values import NO_OFFSET
 
 if TYPE_CHECKING:

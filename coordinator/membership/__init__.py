@@ -1,4 +1,4 @@
-"""The member's side, deciding: pure state machines, stepped by `coordinator.consumer`.
+"""The member's side, deciding: pure state machines, stepped by `coordinator.client`.
 
 Events and the time go in, the next member and a list of effects come out. A classic member, one of the `server` design
 and one of KIP-848 are three machines: `classic/`, `server/` and `consumer/`. They share the events and effects that any

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.answers import CommitAnswer
 from coordinator.groups.errors import Error
 from coordinator.groups.server.requests import Await, OwnedCommit
-from coordinator.protocol.server_commands import CommandAnswer, CommittedPartition, OwnedCommitAnswer
-from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import command_answer_body, commit_answer_body, read_await, read_commit
+from coordinator.protocol.server.commands import CommandAnswer, CommittedPartition, OwnedCommitAnswer
+from coordinator.protocol.server.errors import ServerError
+from coordinator.protocol.server.messages import command_answer_body, commit_answer_body, read_await, read_commit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

@@ -11,7 +11,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from kernel.broker.loop.turns import BUDGET_S
-from kernel.garbage import collection_put_off
+from kernel.platform.garbage import collection_put_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

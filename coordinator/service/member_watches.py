@@ -21,8 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
-from coordinator.protocol.member_znode import subscribed_topics
-from coordinator.protocol.server_messages import ID_BYTES_MAX
+from coordinator.protocol.server.member_znode import subscribed_topics
+from coordinator.protocol.server.messages import ID_BYTES_MAX
 from kernel.errors import Unavailable
 from kernel.zookeeper import paths
 from kernel.zookeeper.bridge import Bridge

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coordinator.groups.records import ServerRecord
     from coordinator.groups.server.group import AssignmentSettings
     from coordinator.service.led_partition import LedPartition
-    from kernel.threads import Threads
+    from kernel.platform.threads import Threads
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import Commit, DeleteGroup, DeleteOffsets, Join, OffsetToCommit
-from coordinator.protocol.server_commands import Command
-from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server.commands import Command
+from coordinator.protocol.server.errors import ServerError
 from tests.support.groups.classic import RANGE
 from tests.support.groups.error_table import COLUMNS, cells
 from tests.support.groups.server import GROUP, Question, Served

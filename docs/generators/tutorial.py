@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from comparison.cli.state import STATE_VARIABLE
 from docs.generators.tutorial_page import SHELL, Block, Step, blocks_of, normalised, rewritten, trimmed
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from kernel.errors import RebalanceLabError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kernel.threads import Threads
+    from kernel.platform.threads import Threads
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from kernel.errors import UserError
-from kernel.json_file import read_json
+from kernel.platform.json_file import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Schemas of messages that Kafka does not have: the `server` design's AwaitCommand 0 and CommitOwned 0, DescribeLoop 0.
 
 They use Kafka's frames and headers (request header 1, response header 0), with API keys far above Kafka's.
-docs/server-protocol.md describes the fields of the design, and `coordinator.protocol.server_messages` turns them into
+docs/server-protocol.md describes the fields of the design, and `coordinator.protocol.server.messages` turns them into
 values; those of DescribeLoop are the fields of `kernel.broker.loop.loop_figures.LoopFigures`.
 """
 

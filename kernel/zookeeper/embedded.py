@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kernel.ports import LOOPBACK, ReservedPorts
+from kernel.platform.ports import LOOPBACK, ReservedPorts
 from kernel.zookeeper.server import PortInUse, ServerConfig, ServerProcess, require_free, wait_for_all
 from kernel.zookeeper.servers import (
     NUMBERS,

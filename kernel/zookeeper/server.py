@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.class_archives import archive_path, loading_options, recording_options
 from kernel.errors import EnvironmentFault, Unavailable
-from kernel.full_disk import full_disk
-from kernel.jre import find_java
-from kernel.ports import LOOPBACK, require_loopback
-from kernel.processes import start_child, stop_child
+from kernel.platform.class_archives import archive_path, loading_options, recording_options
+from kernel.platform.full_disk import full_disk
+from kernel.platform.jre import find_java
+from kernel.platform.ports import LOOPBACK, require_loopback
+from kernel.platform.processes import start_child, stop_child
+from kernel.platform.whole_file import opened_to_append, whole_file
 from kernel.waiting import WaitTimeout, wait_until
-from kernel.whole_file import opened_to_append, whole_file
 from kernel.zookeeper.counters import server_mode
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
 
-    from kernel.jre import JavaRuntime
+    from kernel.platform.jre import JavaRuntime
 
 #: The server and the jars it needs to start, found by leaving out one at a time. A class path of `jars/*` would more
 #: than double the start time.

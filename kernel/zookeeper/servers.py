@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from kernel.errors import EnvironmentFault
-from kernel.ports import LOOPBACK
+from kernel.platform.ports import LOOPBACK
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.server import StartGivenUp
 

@@ -1,4 +1,4 @@
-"""Archive the classes that a ZooKeeper server loads, so that later ones start sooner (`kernel.class_archives`).
+"""Archive the classes that a ZooKeeper server loads, so that later ones start sooner (see `class_archives`).
 
 Run it as `python -m kernel.zookeeper.training`.
 
@@ -15,11 +15,11 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from kernel.class_archives import make_once
 from kernel.errors import EnvironmentFault, RebalanceLabError
-from kernel.jre import find_java
-from kernel.ports import free_ports
-from kernel.swept_folder import swept_folder
+from kernel.platform.class_archives import make_once
+from kernel.platform.jre import find_java
+from kernel.platform.ports import free_ports
+from kernel.platform.swept_folder import swept_folder
 from kernel.zookeeper.server import ServerConfig, ServerProcess, archive_of
 
 if TYPE_CHECKING:

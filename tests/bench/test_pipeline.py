@@ -12,7 +12,7 @@ from bench import pipeline, pipeline_numpy
 from bench.pipeline import core_of, exponent_of
 from bench.pipeline_child import DUCKDB, JSON, NUMPY, OURS, TABLES
 from comparison.pipeline.analysis import analyze
-from comparison.pipeline.synthetic import write_synthetic
+from comparison.pipeline.generated.runs import write_synthetic
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from comparison.pipeline.synthetic_truth import Truth
+    from comparison.pipeline.generated.truth import Truth
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from comparison.consumers import CONSUMERS
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.topics import topics_of

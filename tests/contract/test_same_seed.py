@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.consumer.consumer import CoordinatorConsumer
-from coordinator.consumer.kip848.consumer import Kip848Consumer
-from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
-from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.consumer.consumer import Kip848Consumer
+from coordinator.client.consumer.settings import Kip848ConsumerConfig
+from coordinator.client.settings import CoordinatorConsumerConfig
 from coordinator.service.mount import mount
 from kernel.broker.storage.files import FOLDER, SUFFIX
 from kernel.runtime import Runtime

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from comparison.playground.play.setting_up import prepared
 from kernel.waiting import until
@@ -37,10 +36,10 @@ class Player:
         self.game, self.bundle = game, bundle
         self.interrupted = asyncio.Event()
 
-    def group(self, design: str) -> m.Group:
+    def group(self, design: str) -> messages.Group:
         return next(each for each in self.game.snapshot().groups if each.design == design)
 
-    def member(self, design: str, name: str) -> m.Member | None:
+    def member(self, design: str, name: str) -> messages.Member | None:
         return next((each for each in self.group(design).members if each.name == name), None)
 
     def told(self, design: str) -> list[str]:
@@ -48,17 +47,19 @@ class Player:
 
     async def act(self, action: str, member: str, *designs: str, delay_ms: int = 0) -> str:
         """Why it was refused; '' if it was accepted everywhere."""
-        wanted = c.MemberAction(action)
-        return await self.send(c.ActOnMember(action=wanted, member=member, designs=designs, delay_ms=delay_ms))
+        wanted = commands.MemberAction(action)
+        return await self.send(commands.ActOnMember(action=wanted, member=member, designs=designs, delay_ms=delay_ms))
 
-    async def send(self, command: c.AnyCommand) -> str:
+    async def send(self, command: commands.AnyCommand) -> str:
         answer = await self.game.command(command)
         assert answer.accepted or answer.reason
         return answer.reason
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         def reached() -> bool:
-            assert self.game.snapshot().status in (m.Status.STARTING, m.Status.RUNNING), self.game.snapshot().reason
+            assert self.game.snapshot().status in (messages.Status.STARTING, messages.Status.RUNNING), (
+                self.game.snapshot().reason
+            )
             return condition()
 
         await until(
@@ -66,12 +67,12 @@ class Player:
         )
 
     async def running(self) -> None:
-        await self.until(lambda: self.game.snapshot().status is m.Status.RUNNING, "the game to run")
+        await self.until(lambda: self.game.snapshot().status is messages.Status.RUNNING, "the game to run")
 
     async def settled(self) -> None:
         """Wait until every partition is delivered by the one whom the authority names."""
 
-        def one_each(group: m.Group) -> bool:
+        def one_each(group: messages.Group) -> bool:
             return bool(group.partitions) and all(p.deliverers == (p.owner,) for p in group.partitions)
 
         await self.until(
@@ -91,7 +92,7 @@ def play(folder: Path, designs: Sequence[str], script: Script, *, idle_s: float 
 async def _play(folder: Path, designs: Sequence[str], script: Script, idle_s: float, given: dict[str, Any]) -> Player:
     made = prepared(folder, designs, given, command=["pytest"], idle_s=idle_s)
     player = Player(made.game, made.bundle)
-    received: list[m.Snapshot | m.Increment] = []
+    received: list[messages.Snapshot | messages.Increment] = []
 
     async def watch() -> None:
         received.extend([item async for item in made.game.subscribe()])
@@ -109,9 +110,9 @@ async def _play(folder: Path, designs: Sequence[str], script: Script, idle_s: fl
         await asyncio.gather(running, *watching, return_exceptions=True)
     if received:
         now = received[0]
-        assert isinstance(now, m.Snapshot)
+        assert isinstance(now, messages.Snapshot)
         for item in received[1:]:
-            assert isinstance(item, m.Increment)
+            assert isinstance(item, messages.Increment)
             now = applied(now, item)
         assert now == last
     return player

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.fuzzing.judging import Outcome, judge_folder
-from comparison.progress import RunProgress
 from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
 from comparison.scenarios.run.experiments import Experiments, plan
+from comparison.screen.progress import RunProgress
 from kernel.designs import DESIGN_NAMES, EAGER, SERVER, ZOOKEEPER
 from kernel.trace.reader import read_trace
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.web import server
 from tests.faults.played_game import Player, play
 
@@ -33,11 +32,11 @@ def test_what_a_tour_promises_is_seen(tour: Mapping[str, Any], tmp_path: Path) -
         for step in tour["steps"]:
             before = [(seen, counter(seen)) for seen in step.get("seen", ())]
             for sent in step.get("do", ()):
-                assert await player.send(msgspec.convert(sent, c.AnyCommand)) == ""
+                assert await player.send(msgspec.convert(sent, commands.AnyCommand)) == ""
             for seen, was in before:
                 await player.until(lambda s=seen, w=was: counter(s) >= w + s["by"], f"{step['say']}: {seen['say']}")
-        assert await player.send(c.Stop()) == ""
+        assert await player.send(commands.Stop()) == ""
 
     player = play(tmp_path, tour["designs"], script)
-    assert player.game.snapshot().status is m.Status.ENDED
+    assert player.game.snapshot().status is messages.Status.ENDED
     assert player.game.snapshot().reason == "stopped on the page"

@@ -18,7 +18,7 @@ PACKAGES = ("kernel", "zkconsumer", "coordinator")
 EDGES = {
     "kernel/clock.py": "the clock",
     "kernel/runtime.py": "the machine's own",
-    "kernel/threads.py": "the threads",
+    "kernel/platform/threads.py": "the threads",
     "kernel/waiting.py": "blocks a thread, for a lock or a child process",
     "kernel/trace/writer.py": "a lock: kazoo's threads write, too",
     "kernel/broker/loop/measured_loop.py": "the event loop itself",
@@ -30,11 +30,11 @@ EDGES = {
     "kernel/zookeeper/event_queue.py": "kazoo's thread, behind the bridge",
     "kernel/zookeeper/counters.py": "asks a server process",
     "kernel/zookeeper/containers": "server processes in containers",
-    "kernel/class_archives.py": "child processes",
-    "kernel/ports.py": "ports for child processes",
-    "kernel/processes.py": "child processes",
-    "kernel/swept_folder.py": "the name of a temporary folder",
-    "kernel/whole_file.py": "the name of a temporary file",
+    "kernel/platform/class_archives.py": "child processes",
+    "kernel/platform/ports.py": "ports for child processes",
+    "kernel/platform/processes.py": "child processes",
+    "kernel/platform/swept_folder.py": "the name of a temporary folder",
+    "kernel/platform/whole_file.py": "the name of a temporary file",
 }
 MODULES = frozenset({"time", "random", "uuid", "secrets", "threading", "queue", "concurrent", "multiprocessing"})
 #: Values and seeded sources, which decide nothing by themselves.

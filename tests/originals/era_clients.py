@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.originals.jars import OFFLINE_VARIABLE
-from kernel.cache_folder import cache_dir
-from kernel.processes import start_child, stop_child
+from kernel.platform.cache_folder import cache_dir
+from kernel.platform.processes import start_child, stop_child
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

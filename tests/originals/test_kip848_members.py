@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.consumer.errors import GroupRefused
-from coordinator.consumer.kip848.consumer import Kip848Consumer
+from coordinator.client.consumer.consumer import Kip848Consumer
+from coordinator.client.errors import GroupRefused
 from kernel.waiting import until
 from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling

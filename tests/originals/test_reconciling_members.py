@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.consumer.errors import GroupRefused
+from coordinator.client.errors import GroupRefused
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consumers.consuming import partitions_of, shared_out

@@ -18,7 +18,7 @@ import pytest
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until

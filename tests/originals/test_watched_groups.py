@@ -12,14 +12,14 @@ import pytest
 from confluent_kafka import Consumer
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
-from comparison.group_columns import GroupSeen, Part, tables
 from comparison.group_readers.cluster import open_client
+from comparison.group_readers.columns import GroupSeen, Part, tables
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import Unavailable
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until

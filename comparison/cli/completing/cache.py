@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from comparison.cli.completing.table import Table, table_of
-from kernel.cache_folder import cache_dir
-from kernel.lean_imports import leave_out_hypothesis
+from kernel.platform.cache_folder import cache_dir
+from kernel.platform.lean_imports import leave_out_hypothesis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from comparison.pipeline.bronze.alike import read_alike
 from comparison.pipeline.bronze.decode import Decoded, decode, usual_event
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
+from kernel.platform.whole_file import whole_file
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
-from kernel.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence

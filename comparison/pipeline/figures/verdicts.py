@@ -25,14 +25,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.pipeline.figures import addition_checks as a
-from comparison.pipeline.figures import changeover_checks as x
-from comparison.pipeline.figures import checks as c
-from comparison.pipeline.figures import group_checks as g
-from comparison.pipeline.figures import membership_checks as m
-from comparison.pipeline.figures import outage_checks as o
-from comparison.pipeline.figures import split_checks as s
-from comparison.pipeline.figures import with_settings as w
+from comparison.pipeline.figures import (
+    addition_checks,
+    changeover_checks,
+    checks,
+    group_checks,
+    membership_checks,
+    outage_checks,
+    split_checks,
+    with_settings,
+)
 from comparison.results.keys import COMPLETE
 from comparison.results.outcomes import Kind, VerdictOutcome, worst
 from comparison.results.run import Run, Verdict
@@ -98,8 +100,8 @@ class Check:
     kind: Kind
     designs: tuple[str, ...]
     failing: Failing
-    decide: Callable[[Run], c.CheckResult]
-    given: Callable[[Mapping[str, str]], bool] = w.always  #: for which of the run's settings
+    decide: Callable[[Run], checks.CheckResult]
+    given: Callable[[Mapping[str, str]], bool] = with_settings.always  #: for which of the run's settings
     key: str = ""  #: its name, if that is not another row's as well
     everywhere: bool = False  #: judges every scenario, but for these:
     except_in: tuple[str, ...] = ()
@@ -126,31 +128,38 @@ class Check:
 #: Checked against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
 CHECKS: tuple[Check, ...] = (
     # name, kind, designs, fails by, decided by, given
-    Check("no record lost", Kind.PROMISE, DESIGN_NAMES, SEEN, c.no_record_lost, everywhere=True),
-    Check("final offsets", Kind.PROMISE, DESIGN_NAMES, SEEN, c.final_offsets_kept, everywhere=True),
-    Check("settles", Kind.PROMISE, DESIGN_NAMES, MISSED, c.settles, everywhere=True, except_in=PLAYED),
-    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), SEEN, c.no_offset_moved_back),
-    Check("no offset moved back", Kind.PROMISE, COORDINATED, SEEN, c.no_offset_moved_back, everywhere=True),
-    Check("no stale write", Kind.PROMISE, COORDINATED, SEEN, c.no_stale_write, everywhere=True),
-    Check("old commits refused", Kind.PROMISE, COORDINATED, SEEN, c.old_commits_refused),
-    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, SEEN, c.old_coordinator_silenced),
+    Check("no record lost", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.no_record_lost, everywhere=True),
+    Check("final offsets", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.final_offsets_kept, everywhere=True),
+    Check("settles", Kind.PROMISE, DESIGN_NAMES, MISSED, checks.settles, everywhere=True, except_in=PLAYED),
+    Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), SEEN, checks.no_offset_moved_back),
+    Check("no offset moved back", Kind.PROMISE, COORDINATED, SEEN, checks.no_offset_moved_back, everywhere=True),
+    Check("no stale write", Kind.PROMISE, COORDINATED, SEEN, checks.no_stale_write, everywhere=True),
+    Check("old commits refused", Kind.PROMISE, COORDINATED, SEEN, checks.old_commits_refused),
+    Check("old coordinator silenced", Kind.PROMISE, COORDINATED, SEEN, checks.old_coordinator_silenced),
     Check(
         "zombie commits",
         Kind.HISTORY,
         (ZOOKEEPER,),
         MISSED,
-        c.zombie_commits,
-        w.unfenced,
+        checks.zombie_commits,
+        with_settings.unfenced,
         key="zombie commits after a pause",
     ),
-    Check("no write of an ended session", Kind.PROMISE, (ZOOKEEPER,), SEEN, c.no_write_of_an_ended_session, w.unfenced),
+    Check(
+        "no write of an ended session",
+        Kind.PROMISE,
+        (ZOOKEEPER,),
+        SEEN,
+        checks.no_write_of_an_ended_session,
+        with_settings.unfenced,
+    ),
     Check(
         "two members deliver",
         Kind.HISTORY,
         (ZOOKEEPER,),
         MISSED,
-        c.two_deliver_after_a_pause,
-        w.fetching_on,
+        checks.two_deliver_after_a_pause,
+        with_settings.fetching_on,
         key="two members deliver after a pause",
     ),
     Check(
@@ -158,18 +167,18 @@ CHECKS: tuple[Check, ...] = (
         Kind.HISTORY,
         (ZOOKEEPER,),
         MISSED,
-        c.zombie_commits_after_a_cut,
-        w.unfenced,
+        checks.zombie_commits_after_a_cut,
+        with_settings.unfenced,
         key="zombie commits after a cut",
     ),
-    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), SEEN, c.no_stale_write, w.fenced),
+    Check("no stale write", Kind.PROMISE, (ZOOKEEPER,), SEEN, checks.no_stale_write, with_settings.fenced),
     Check(
         "no offset moved back",
         Kind.PROMISE,
         (ZOOKEEPER,),
         SEEN,
-        c.no_offset_moved_back,
-        w.fenced,
+        checks.no_offset_moved_back,
+        with_settings.fenced,
         key="no offset moved back if fenced",
     ),
     Check(
@@ -177,7 +186,7 @@ CHECKS: tuple[Check, ...] = (
         Kind.HISTORY,
         (ZOOKEEPER,),
         MISSED,
-        c.two_deliver_during_a_cut,
+        checks.two_deliver_during_a_cut,
         key="two members deliver during a cut",
     ),
     Check(
@@ -185,77 +194,108 @@ CHECKS: tuple[Check, ...] = (
         Kind.HISTORY,
         RECONCILING,
         MISSED,
-        c.two_deliver_during_a_cut,
+        checks.two_deliver_during_a_cut,
         key="two members deliver while cut off from the coordinator",
     ),
-    Check("claims conflict", Kind.HISTORY, (ZOOKEEPER,), MISSED, s.lagging_member_conflicts, w.unsynced),
-    Check("knows the group", Kind.PROMISE, (ZOOKEEPER,), SEEN, s.lagging_member_knows_the_group, w.synced),
-    Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), MISSED, s.nobody_takes_over),
-    Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), SEEN, g.never_owned_by_two),
+    Check(
+        "claims conflict",
+        Kind.HISTORY,
+        (ZOOKEEPER,),
+        MISSED,
+        split_checks.lagging_member_conflicts,
+        with_settings.unsynced,
+    ),
+    Check(
+        "knows the group",
+        Kind.PROMISE,
+        (ZOOKEEPER,),
+        SEEN,
+        split_checks.lagging_member_knows_the_group,
+        with_settings.synced,
+    ),
+    Check("nobody takes over", Kind.HISTORY, (ZOOKEEPER,), MISSED, split_checks.nobody_takes_over),
+    Check("never owned by two members", Kind.PROMISE, (ZOOKEEPER,), SEEN, group_checks.never_owned_by_two),
     Check(
         "never owned by two members",
         Kind.PROMISE,
         COORDINATED,
         SEEN,
-        g.never_owned_by_two,
+        group_checks.never_owned_by_two,
         key="never owned by two members under a coordinator",
     ),
-    Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, SEEN, g.kept_goes_on),
-    Check("delay honoured", Kind.PROMISE, (DELAYED,), MISSED, g.delay_honoured),
-    Check("generation kept", Kind.PROMISE, COORDINATED, SEEN, g.generation_kept),
-    Check("no commit lost", Kind.PROMISE, COORDINATED, SEEN, g.acknowledged_commits_kept),
-    Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, MISSED, g.waits_for_the_slow_member),
-    Check("waits for nobody", Kind.PROMISE, RECONCILING, MISSED, g.waits_for_nobody),
-    Check("delivers while it waits", Kind.PROMISE, CLASSIC_INCREMENTAL, MISSED, g.goes_on_while_it_waits),
-    Check("back without a rebalance", Kind.PROMISE, (STATIC,), SEEN, m.back_without_a_rebalance),
-    Check("spared by the delay", Kind.PROMISE, (DELAYED,), SEEN, m.spared_by_the_delay),
-    Check("early return does not help", Kind.HISTORY, NAMELESS, MISSED, m.early_return_does_not_help),
-    Check("waits for the dead member", Kind.HISTORY, (EAGER, COOPERATIVE), MISSED, m.waits_for_the_dead),
-    Check("its place is gone", Kind.HISTORY, (STATIC,), MISSED, m.its_place_is_gone),
-    Check("given away after the delay", Kind.HISTORY, (DELAYED,), MISSED, m.given_away_after_the_delay),
-    Check("older one is fenced", Kind.PROMISE, (STATIC,), MISSED, m.older_is_fenced),
-    Check("newer one is refused", Kind.PROMISE, (CONSUMER,), MISSED, m.newer_is_refused),
-    Check("taken over at once", Kind.PROMISE, LEAVING, SEEN, m.taken_over_at_once),
-    Check("missed although healthy", Kind.HISTORY, (STATIC,), MISSED, m.missed_although_healthy),
-    Check("offsets carried over", Kind.PROMISE, (EAGER,), SEEN, m.offsets_carried_over),
-    Check("fenced by epoch", Kind.PROMISE, (EAGER,), MISSED, m.fenced_by_epoch),
-    Check("copied twice", Kind.HISTORY, (EAGER,), MISSED, m.copied_twice_without_transactions),
-    Check("balance by strategy", Kind.MODEL, (EAGER,), MISSED, m.balance_by_strategy),
-    Check("sticky moves the fewest", Kind.PROMISE, (EAGER,), SEEN, m.sticky_moves_the_fewest),
-    Check("catches up", Kind.PROMISE, DESIGN_NAMES, MISSED, m.catches_up),
-    Check("no member owns two", Kind.PROMISE, DESIGN_NAMES, SEEN, m.one_partition_each),
-    Check("idle member stops the others", Kind.HISTORY, STOPPING, MISSED, m.idle_member_stops_all),
-    Check("idle member stops nobody", Kind.PROMISE, INCREMENTAL, SEEN, m.idle_member_stops_nobody),
-    Check("new partitions read", Kind.PROMISE, DESIGN_NAMES, MISSED, a.new_partitions_read),
-    Check("noticed at once", Kind.PROMISE, WATCHING, MISSED, a.noticed_at_once),
-    Check("noticed in time", Kind.PROMISE, CLASSIC, MISSED, a.noticed_in_time),
-    Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, MISSED, a.unnoticed_for_long),
-    Check("changes over and back", Kind.PROMISE, (CONSUMER,), MISSED, x.changes_over_and_back),
-    Check("stops by protocol", Kind.MODEL, (CONSUMER,), MISSED, x.stops_by_protocol),
-    Check("offsets kept", Kind.PROMISE, (CONSUMER,), SEEN, x.nothing_repeated),
-    Check("only subscribers own", Kind.PROMISE, DESIGN_NAMES, SEEN, m.only_subscribers_own),
-    Check("counts", Kind.MODEL, DESIGN_NAMES, MISSED, c.counts_equal_the_model, w.unfixed),
-    Check("counts", Kind.MODEL, RESTARTS, MISSED, c.counts_equal_the_model, w.unfixed, key="counts of restarts"),
-    Check("gives up", Kind.HISTORY, (ZOOKEEPER,), MISSED, o.gives_up),
-    Check("outlasts the session", Kind.PROMISE, (ZOOKEEPER,), SEEN, o.outlasts_the_session),
-    Check("nobody gives up", Kind.PROMISE, COORDINATED, SEEN, o.nobody_gives_up),
-    Check("no rebalance", Kind.PROMISE, DESIGN_NAMES, SEEN, o.no_rebalance_without_zookeeper),
-    Check("goes on delivering", Kind.PROMISE, UNSTOPPED, SEEN, o.delivers_without_zookeeper),
-    Check("stands still", Kind.HISTORY, (SERVER,), MISSED, o.stands_still_without_zookeeper),
-    Check("everybody rebalances", Kind.HISTORY, (ZOOKEEPER,), MISSED, o.everybody_rebalances),
-    Check("expiry noticed", Kind.PROMISE, (SERVER,), MISSED, o.coordinator_notices_the_expiry),
-    Check("owner znodes deleted", Kind.HISTORY, (ZOOKEEPER,), MISSED, o.owner_nodes_deleted, w.unchecked),
-    Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), SEEN, o.owner_nodes_kept, w.checked),
-    Check("storm", Kind.HISTORY, DYNAMIC, MISSED, o.storm),
-    Check("no storm", Kind.PROMISE, (STATIC,), SEEN, o.no_storm),
-    Check("outlives the silence", Kind.HISTORY, (ZOOKEEPER, SERVER), MISSED, o.outlives_the_silence),
+    Check("kept partitions never stop", Kind.PROMISE, INCREMENTAL, SEEN, group_checks.kept_goes_on),
+    Check("delay honoured", Kind.PROMISE, (DELAYED,), MISSED, group_checks.delay_honoured),
+    Check("generation kept", Kind.PROMISE, COORDINATED, SEEN, group_checks.generation_kept),
+    Check("no commit lost", Kind.PROMISE, COORDINATED, SEEN, group_checks.acknowledged_commits_kept),
+    Check("waits for the slow member", Kind.HISTORY, ALL_AT_ONCE, MISSED, group_checks.waits_for_the_slow_member),
+    Check("waits for nobody", Kind.PROMISE, RECONCILING, MISSED, group_checks.waits_for_nobody),
+    Check("delivers while it waits", Kind.PROMISE, CLASSIC_INCREMENTAL, MISSED, group_checks.goes_on_while_it_waits),
+    Check("back without a rebalance", Kind.PROMISE, (STATIC,), SEEN, membership_checks.back_without_a_rebalance),
+    Check("spared by the delay", Kind.PROMISE, (DELAYED,), SEEN, membership_checks.spared_by_the_delay),
+    Check("early return does not help", Kind.HISTORY, NAMELESS, MISSED, membership_checks.early_return_does_not_help),
+    Check(
+        "waits for the dead member", Kind.HISTORY, (EAGER, COOPERATIVE), MISSED, membership_checks.waits_for_the_dead
+    ),
+    Check("its place is gone", Kind.HISTORY, (STATIC,), MISSED, membership_checks.its_place_is_gone),
+    Check("given away after the delay", Kind.HISTORY, (DELAYED,), MISSED, membership_checks.given_away_after_the_delay),
+    Check("older one is fenced", Kind.PROMISE, (STATIC,), MISSED, membership_checks.older_is_fenced),
+    Check("newer one is refused", Kind.PROMISE, (CONSUMER,), MISSED, membership_checks.newer_is_refused),
+    Check("taken over at once", Kind.PROMISE, LEAVING, SEEN, membership_checks.taken_over_at_once),
+    Check("missed although healthy", Kind.HISTORY, (STATIC,), MISSED, membership_checks.missed_although_healthy),
+    Check("offsets carried over", Kind.PROMISE, (EAGER,), SEEN, membership_checks.offsets_carried_over),
+    Check("fenced by epoch", Kind.PROMISE, (EAGER,), MISSED, membership_checks.fenced_by_epoch),
+    Check("copied twice", Kind.HISTORY, (EAGER,), MISSED, membership_checks.copied_twice_without_transactions),
+    Check("balance by strategy", Kind.MODEL, (EAGER,), MISSED, membership_checks.balance_by_strategy),
+    Check("sticky moves the fewest", Kind.PROMISE, (EAGER,), SEEN, membership_checks.sticky_moves_the_fewest),
+    Check("catches up", Kind.PROMISE, DESIGN_NAMES, MISSED, membership_checks.catches_up),
+    Check("no member owns two", Kind.PROMISE, DESIGN_NAMES, SEEN, membership_checks.one_partition_each),
+    Check("idle member stops the others", Kind.HISTORY, STOPPING, MISSED, membership_checks.idle_member_stops_all),
+    Check("idle member stops nobody", Kind.PROMISE, INCREMENTAL, SEEN, membership_checks.idle_member_stops_nobody),
+    Check("new partitions read", Kind.PROMISE, DESIGN_NAMES, MISSED, addition_checks.new_partitions_read),
+    Check("noticed at once", Kind.PROMISE, WATCHING, MISSED, addition_checks.noticed_at_once),
+    Check("noticed in time", Kind.PROMISE, CLASSIC, MISSED, addition_checks.noticed_in_time),
+    Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, MISSED, addition_checks.unnoticed_for_long),
+    Check("changes over and back", Kind.PROMISE, (CONSUMER,), MISSED, changeover_checks.changes_over_and_back),
+    Check("stops by protocol", Kind.MODEL, (CONSUMER,), MISSED, changeover_checks.stops_by_protocol),
+    Check("offsets kept", Kind.PROMISE, (CONSUMER,), SEEN, changeover_checks.nothing_repeated),
+    Check("only subscribers own", Kind.PROMISE, DESIGN_NAMES, SEEN, membership_checks.only_subscribers_own),
+    Check("counts", Kind.MODEL, DESIGN_NAMES, MISSED, checks.counts_equal_the_model, with_settings.unfixed),
+    Check(
+        "counts",
+        Kind.MODEL,
+        RESTARTS,
+        MISSED,
+        checks.counts_equal_the_model,
+        with_settings.unfixed,
+        key="counts of restarts",
+    ),
+    Check("gives up", Kind.HISTORY, (ZOOKEEPER,), MISSED, outage_checks.gives_up),
+    Check("outlasts the session", Kind.PROMISE, (ZOOKEEPER,), SEEN, outage_checks.outlasts_the_session),
+    Check("nobody gives up", Kind.PROMISE, COORDINATED, SEEN, outage_checks.nobody_gives_up),
+    Check("no rebalance", Kind.PROMISE, DESIGN_NAMES, SEEN, outage_checks.no_rebalance_without_zookeeper),
+    Check("goes on delivering", Kind.PROMISE, UNSTOPPED, SEEN, outage_checks.delivers_without_zookeeper),
+    Check("stands still", Kind.HISTORY, (SERVER,), MISSED, outage_checks.stands_still_without_zookeeper),
+    Check("everybody rebalances", Kind.HISTORY, (ZOOKEEPER,), MISSED, outage_checks.everybody_rebalances),
+    Check("expiry noticed", Kind.PROMISE, (SERVER,), MISSED, outage_checks.coordinator_notices_the_expiry),
+    Check(
+        "owner znodes deleted",
+        Kind.HISTORY,
+        (ZOOKEEPER,),
+        MISSED,
+        outage_checks.owner_nodes_deleted,
+        with_settings.unchecked,
+    ),
+    Check("owner znodes kept", Kind.PROMISE, (ZOOKEEPER,), SEEN, outage_checks.owner_nodes_kept, with_settings.checked),
+    Check("storm", Kind.HISTORY, DYNAMIC, MISSED, outage_checks.storm),
+    Check("no storm", Kind.PROMISE, (STATIC,), SEEN, outage_checks.no_storm),
+    Check("outlives the silence", Kind.HISTORY, (ZOOKEEPER, SERVER), MISSED, outage_checks.outlives_the_silence),
     Check(
         "two members deliver",
         Kind.HISTORY,
         (ZOOKEEPER,),
         MISSED,
-        o.two_deliver_past_the_session,
-        w.fetching_on,
+        outage_checks.two_deliver_past_the_session,
+        with_settings.fetching_on,
         key="two members deliver past the session",
     ),
     Check(
@@ -263,34 +303,34 @@ CHECKS: tuple[Check, ...] = (
         Kind.HISTORY,
         RECONCILING,
         MISSED,
-        o.two_deliver_past_the_session,
+        outage_checks.two_deliver_past_the_session,
         key="two members deliver past the session",
     ),
-    Check("replaced", Kind.PROMISE, HEARTBEATS, MISSED, o.replaces_a_silent_member),
-    Check("outlasts the delay", Kind.PROMISE, DESIGN_NAMES, SEEN, o.outlasts_a_slow_link),
-    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), MISSED, c.counters_equal_the_trace),
+    Check("replaced", Kind.PROMISE, HEARTBEATS, MISSED, outage_checks.replaces_a_silent_member),
+    Check("outlasts the delay", Kind.PROMISE, DESIGN_NAMES, SEEN, outage_checks.outlasts_a_slow_link),
+    Check("server's counters", Kind.MODEL, (ZOOKEEPER,), MISSED, checks.counters_equal_the_trace),
 )
 
 
 #: What these look at is the group's; where a run has several groups, nobody can say whose it is.
 _ABOUT_ONE_GROUP = frozenset(
     {
-        c.counts_equal_the_model,
-        c.old_coordinator_silenced,
-        c.two_deliver_during_a_cut,
-        g.acknowledged_commits_kept,
-        g.delay_honoured,
-        g.generation_kept,
-        g.goes_on_while_it_waits,
-        g.waits_for_the_slow_member,
-        o.coordinator_notices_the_expiry,
-        o.everybody_rebalances,
-        o.outlives_the_silence,
-        o.no_storm,
-        o.outlasts_a_slow_link,
-        o.replaces_a_silent_member,
-        o.storm,
-        o.two_deliver_past_the_session,
+        checks.counts_equal_the_model,
+        checks.old_coordinator_silenced,
+        checks.two_deliver_during_a_cut,
+        group_checks.acknowledged_commits_kept,
+        group_checks.delay_honoured,
+        group_checks.generation_kept,
+        group_checks.goes_on_while_it_waits,
+        group_checks.waits_for_the_slow_member,
+        outage_checks.coordinator_notices_the_expiry,
+        outage_checks.everybody_rebalances,
+        outage_checks.outlives_the_silence,
+        outage_checks.no_storm,
+        outage_checks.outlasts_a_slow_link,
+        outage_checks.replaces_a_silent_member,
+        outage_checks.storm,
+        outage_checks.two_deliver_past_the_session,
     }
 )
 
@@ -337,7 +377,7 @@ _ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
 def _first_problem(run: Run) -> str:
     """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
     first, *more = run.problems
-    return f"{first} (and {c.counted_noun(len(more), 'more problem')} of the trace)" if more else first
+    return f"{first} (and {checks.counted_noun(len(more), 'more problem')} of the trace)" if more else first
 
 
 def _doubt(run: Run) -> str:

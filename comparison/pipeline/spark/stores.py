@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from comparison.pipeline.spark.messages import in_short
 from kernel.errors import EnvironmentFault, Unavailable, UserError
-from kernel.whole_file import own_folder, whole_file
+from kernel.platform.whole_file import own_folder, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

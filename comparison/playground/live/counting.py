@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.live.feed import Fact
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Counting:
         self.committed: dict[str, int] = {}
         self.changed: set[str] = set()  #: partitions; the reader clears it
 
-    def counters(self, *, two_ms: float, unowned_ms: float) -> m.Counters:
-        return m.Counters(**self._counts, two_delivering_ms=int(two_ms), unowned_ms=int(unowned_ms))
+    def counters(self, *, two_ms: float, unowned_ms: float) -> messages.Counters:
+        return messages.Counters(**self._counts, two_delivering_ms=int(two_ms), unowned_ms=int(unowned_ms))
 
     def count(self, at_ms: int, member: str, event: Mapping[str, object]) -> None:
         """Count an event of a member's process."""

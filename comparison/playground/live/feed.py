@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from comparison.counted import counted
-from comparison.natural_order import natural
-from comparison.playground import messages as m
+from comparison.playground import messages
+from comparison.screen.counted import counted
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -53,7 +53,7 @@ class Feed:
     def __init__(self, *, coordinated: bool) -> None:
         self._coordinated = coordinated
         self._gathered: dict[tuple[str, tuple[str, ...], str], _Gathered] = {}
-        self._said: list[m.Sentence] = []
+        self._said: list[messages.Sentence] = []
         self._ids = 0
 
     def add(self, at_ms: int, fact: Fact) -> None:
@@ -64,15 +64,17 @@ class Feed:
         gathered.facts.append(fact)
 
     def say(
-        self, at_ms: int, severity: m.Severity, text: str, members: tuple[str, ...] = (), partition: str = ""
+        self, at_ms: int, severity: messages.Severity, text: str, members: tuple[str, ...] = (), partition: str = ""
     ) -> None:
         """Report a sentence at once."""
         self._said.append(
-            m.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, members=members, partition=partition)
+            messages.Sentence(
+                id=self._ids, at_ms=at_ms, severity=severity, text=text, members=members, partition=partition
+            )
         )
         self._ids += 1
 
-    def due(self, at_ms: int) -> list[m.Sentence]:
+    def due(self, at_ms: int) -> list[messages.Sentence]:
         """The sentences since the last call, in the order in which what they tell began."""
         for key, gathered in list(self._gathered.items()):
             quiet_ms, longest_ms = PATIENCE_MS.get(key[0], (QUIET_MS, LONGEST_MS))
@@ -113,11 +115,11 @@ def _partitions(facts: list[Fact]) -> tuple[str, str]:
     return listed(names), "it" if len(names) == 1 else "them"
 
 
-def _handed_over(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+def _handed_over(facts: list[Fact], coordinated: bool) -> tuple[messages.Severity, str]:
     old, new = facts[0].members[0], facts[0].members[-1]
     names, them = _partitions(facts)
     longest = max(fact.number for fact in facts)
-    severity = m.Severity.NOTICE if longest >= NOTABLE_MS else m.Severity.INFO
+    severity = messages.Severity.NOTICE if longest >= NOTABLE_MS else messages.Severity.INFO
     for_ = (
         f"for {seconds(longest)}"
         if len({round(fact.number) for fact in facts}) == 1
@@ -130,11 +132,11 @@ def _handed_over(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]
     return severity, f"{old} released {names} before {new} had claimed {them}: unowned {for_}"
 
 
-def _stopped(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _stopped(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     names, them = _partitions(facts)
     longest = max(fact.number for fact in facts)
     members = listed(member for fact in facts for member in fact.members)
-    severity = m.Severity.NOTICE if longest >= NOTABLE_MS else m.Severity.INFO
+    severity = messages.Severity.NOTICE if longest >= NOTABLE_MS else messages.Severity.INFO
     up_to = "" if len(facts) == 1 else "up to "
     return (
         severity,
@@ -142,83 +144,86 @@ def _stopped(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
     )
 
 
-def _nobody(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _nobody(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     names, them = _partitions(facts)
     old, why = facts[0].members[0], facts[0].why
     if why == RELEASED:
         why = f"released {them}"
-    return m.Severity.NOTICE, f"nobody has delivered {names} since {old} {why}"
+    return messages.Severity.NOTICE, f"nobody has delivered {names} since {old} {why}"
 
 
-def _two(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _two(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     names, them = _partitions(facts)
     who, why = facts[0].members, facts[0].why
     ended = [fact.number for fact in facts if fact.number]
     if ended:
-        return m.Severity.NOTICE, f"{listed(who)} {_both(who)} had {names} for {seconds(max(ended))}"
+        return messages.Severity.NOTICE, f"{listed(who)} {_both(who)} had {names} for {seconds(max(ended))}"
     if why:
-        return m.Severity.ALARM, f"{why} is cut off, but still delivers {names}: two members deliver {them}"
-    return m.Severity.ALARM, f"{listed(who)} {_both(who)} deliver {names}"
+        return messages.Severity.ALARM, f"{why} is cut off, but still delivers {names}: two members deliver {them}"
+    return messages.Severity.ALARM, f"{listed(who)} {_both(who)} deliver {names}"
 
 
 def _both(members: tuple[str, ...]) -> str:
     return "both" if len(members) == 2 else "all"
 
 
-def _one_again(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _one_again(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     names, _them = _partitions(facts)
     longest = max(fact.number for fact in facts)
-    return m.Severity.INFO, f"{names}: one member again, after {seconds(longest)} with two"
+    return messages.Severity.INFO, f"{names}: one member again, after {seconds(longest)} with two"
 
 
-def _moved_back(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+def _moved_back(facts: list[Fact], coordinated: bool) -> tuple[messages.Severity, str]:
     names, _them = _partitions(facts)
     records = sum(fact.number for fact in facts)
     return (
-        m.Severity.ALARM,
+        messages.Severity.ALARM,
         f"{facts[0].members[0]} committed an older offset of {names}, and {AUTHORITY[coordinated]} took it: "
         f"moved back by {counted(records, 'record')}",
     )
 
 
-def _refused(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+def _refused(facts: list[Fact], coordinated: bool) -> tuple[messages.Severity, str]:
     names, _them = _partitions(facts)
     why = f" ({facts[0].why})" if facts[0].why else ""
-    return m.Severity.NOTICE, f"{AUTHORITY[coordinated]} refused {facts[0].members[0]}'s commit of {names}{why}"
+    return messages.Severity.NOTICE, f"{AUTHORITY[coordinated]} refused {facts[0].members[0]}'s commit of {names}{why}"
 
 
-def _again(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _again(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     names, _them = _partitions(facts)
     records = sum(fact.number for fact in facts)
-    return m.Severity.INFO, f"{facts[0].members[0]} delivered {counted(records, 'record')} of {names} again"
+    return messages.Severity.INFO, f"{facts[0].members[0]} delivered {counted(records, 'record')} of {names} again"
 
 
-def _woken(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _woken(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     per_member = Counter(member for fact in facts for member in fact.members)
     return (
-        m.Severity.INFO,
+        messages.Severity.INFO,
         f"ZooKeeper woke {listed(per_member)} with {counted(per_member.total(), 'notification')}",
     )
 
 
-def _rebalancing(facts: list[Fact], _: bool) -> tuple[m.Severity, str]:
+def _rebalancing(facts: list[Fact], _: bool) -> tuple[messages.Severity, str]:
     members = {member for fact in facts for member in fact.members}
-    return m.Severity.INFO, f"{listed(members)} {'rebalances' if len(members) == 1 else 'rebalance'}"
+    return messages.Severity.INFO, f"{listed(members)} {'rebalances' if len(members) == 1 else 'rebalance'}"
 
 
-def _conflict(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+def _conflict(facts: list[Fact], coordinated: bool) -> tuple[messages.Severity, str]:
     found = {member for fact in facts for member in fact.members}
     members = listed(found)
     if coordinated:
         joining = "was joining: it joins again" if len(found) == 1 else "were joining: they join again"
-        return m.Severity.INFO, f"the group changed while {members} {joining}"
-    return m.Severity.INFO, f"{members} found a partition still claimed by another member; retrying after a backoff"
+        return messages.Severity.INFO, f"the group changed while {members} {joining}"
+    return (
+        messages.Severity.INFO,
+        f"{members} found a partition still claimed by another member; retrying after a backoff",
+    )
 
 
 def _of_members(
-    text: str, severity: m.Severity = m.Severity.INFO
-) -> Callable[[list[Fact], bool], tuple[m.Severity, str]]:
-    def as_sentence(facts: list[Fact], coordinated: bool) -> tuple[m.Severity, str]:
+    text: str, severity: messages.Severity = messages.Severity.INFO
+) -> Callable[[list[Fact], bool], tuple[messages.Severity, str]]:
+    def as_sentence(facts: list[Fact], coordinated: bool) -> tuple[messages.Severity, str]:
         named = [member for fact in facts for member in fact.members]
         members = listed(named) if named else ""
         return severity, text.format(members=members, authority=AUTHORITY[coordinated], why=facts[0].why)
@@ -229,7 +234,7 @@ def _of_members(
 #: Facts of these kinds are reported together, whichever members they are about.
 _OF_ALL_MEMBERS = frozenset({"woken", "rebalancing", "left", "conflict", "stopped"})
 
-WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[m.Severity, str]]] = {
+WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[messages.Severity, str]]] = {
     "handed over": _handed_over,  # members: old, new; why: released, or how the old one was lost; number: ms
     "stopped": _stopped,  # by the same member, which resumed it
     "nobody": _nobody,  # members: old; why: as above
@@ -244,7 +249,7 @@ WORDS: Mapping[str, Callable[[list[Fact], bool], tuple[m.Severity, str]]] = {
     "left": _of_members("{authority} no longer lists {members} ({why})"),
     "conflict": _conflict,
     "gave up": _of_members(
-        "{members} gave up after its last attempt: it delivers nothing until the next change", m.Severity.NOTICE
+        "{members} gave up after its last attempt: it delivers nothing until the next change", messages.Severity.NOTICE
     ),
-    "failed": _of_members("{members}: {why}", m.Severity.NOTICE),
+    "failed": _of_members("{members}: {why}", messages.Severity.NOTICE),
 }

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comparison.counted import counted
-from comparison.natural_order import natural
 from comparison.ownership.cover import Cover
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Fact, Feed
 from comparison.playground.live.lanes import Lanes
 from comparison.playground.live.ownership import Ownership, place_of
 from comparison.playground.live.roster import Roster
 from comparison.playground.live.tree import Tree
+from comparison.screen.counted import counted
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ NS_PER_MS = 1_000_000
 class GroupFold:
     """One design's group, from its first state on, which has neither members nor partitions."""
 
-    def __init__(self, first: m.Group) -> None:
+    def __init__(self, first: messages.Group) -> None:
         self._design = first.design
         self._feed = Feed(coordinated=first.coordinated)
         self._lanes = Lanes()
@@ -85,7 +85,7 @@ class GroupFold:
 
     # -- out --------------------------------------------------------------------------------------------------
 
-    def drain(self, at_ms: int, before: m.Group) -> list[m.AnyChange]:
+    def drain(self, at_ms: int, before: messages.Group) -> list[messages.AnyChange]:
         """What has changed since the last call, after which the group was as `before`."""
         if not self._over:
             self._ownership.advance(at_ms)
@@ -93,36 +93,36 @@ class GroupFold:
         leader = roster.decider if self._coordinator is not None else ""
         known = {each.name: each for each in before.members}
         shown = [roster.shown(name, leads=name == leader) for name in roster.members]
-        found: list[m.AnyChange] = [
-            m.MemberChanged(design=design, member=member) for member in shown if member != known.get(member.name)
+        found: list[messages.AnyChange] = [
+            messages.MemberChanged(design=design, member=member) for member in shown if member != known.get(member.name)
         ]
         partitions = map(self._partition, sorted(self._ownership.changed | self._counting.changed, key=natural))
-        found += [m.PartitionChanged(design=design, partition=partition) for partition in partitions]
+        found += [messages.PartitionChanged(design=design, partition=partition) for partition in partitions]
         self._ownership.changed.clear()
         self._counting.changed.clear()
         two_ns, unowned_ns = self._cover.figures(at_ms * NS_PER_MS)
         counters = self._counting.counters(two_ms=two_ns / NS_PER_MS, unowned_ms=unowned_ns / NS_PER_MS)
         if counters != before.counters:
-            found.append(m.CountersChanged(design=design, counters=counters))
+            found.append(messages.CountersChanged(design=design, counters=counters))
         if self._coordinator is not None:
             members = tuple(sorted({roster.place(each) for each in self._admitted}, key=natural))
             self._coordinator = replace(self._coordinator, members=members, leader=leader)
             if self._coordinator != before.coordinator:
-                found.append(m.CoordinatorChanged(design=design, coordinator=self._coordinator))
+                found.append(messages.CoordinatorChanged(design=design, coordinator=self._coordinator))
         put, gone = self._tree.drained()
         if put or gone:
-            found.append(m.ZnodesChanged(design=design, put=put, gone=gone))
+            found.append(messages.ZnodesChanged(design=design, put=put, gone=gone))
         if roster.waiting != before.waiting:
-            found.append(m.WaitingChanged(design=design, waiting=roster.waiting))
+            found.append(messages.WaitingChanged(design=design, waiting=roster.waiting))
         if self._rate != before.rate:
-            found.append(m.RateChanged(design=design, rate=self._rate))
-        found += [m.IntervalChanged(design=design, interval=each) for each in self._lanes.drained()]
-        found += [m.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
+            found.append(messages.RateChanged(design=design, rate=self._rate))
+        found += [messages.IntervalChanged(design=design, interval=each) for each in self._lanes.drained()]
+        found += [messages.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
         return found
 
-    def _partition(self, name: str) -> m.Partition:
+    def _partition(self, name: str) -> messages.Partition:
         counting = self._counting
-        return m.Partition(
+        return messages.Partition(
             name=name,
             owner=self._ownership.named.get(name, ""),
             deliverers=self._ownership.deliverers(name),
@@ -140,7 +140,7 @@ class GroupFold:
         rate = event["rate"]
         assert isinstance(rate, int)
         if rate != self._rate:
-            self._feed.say(int(at_ms), m.Severity.ACT, f"the producer now sends {counted(rate, 'record')}/s")
+            self._feed.say(int(at_ms), messages.Severity.ACT, f"the producer now sends {counted(rate, 'record')}/s")
         self._rate = rate
 
     def records_acked(self, _at_ms: float, event: Event) -> None:
@@ -183,7 +183,7 @@ class GroupFold:
             said = f"generation {generation} is in force, with {members}"
             if self._coordinator.state in ("Assigning", "Reconciling"):
                 said = f"epoch {generation}: each of {members} has its target"
-            self._feed.say(int(at_ms), m.Severity.INFO, said)
+            self._feed.say(int(at_ms), messages.Severity.INFO, said)
         self._coordinator = replace(
             self._coordinator, state=state, since_ms=int(at_ms), reason=reason, generation=generation
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.live.feed import RELEASED, Fact
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ class Ownership:
         self.named[partition] = member
         self.changed.add(partition)
         if before:
-            self._lanes.close(m.IntervalKind.NAMED, before, at_ms, partition=partition)
+            self._lanes.close(messages.IntervalKind.NAMED, before, at_ms, partition=partition)
         if member:
-            self._lanes.open(m.IntervalKind.NAMED, member, at_ms, partition=partition)
+            self._lanes.open(messages.IntervalKind.NAMED, member, at_ms, partition=partition)
 
     def rename(self, known_as: Callable[[str], str]) -> None:
         """Some of those whom the authority names are known under another name now."""
@@ -103,7 +103,7 @@ class Ownership:
             if (member := known_as(owner)) != owner:
                 self.named[partition] = member
                 self.changed.add(partition)
-                self._lanes.rename(m.IntervalKind.NAMED, owner, member, partition=partition)
+                self._lanes.rename(messages.IntervalKind.NAMED, owner, member, partition=partition)
 
     def advance(self, at_ms: float) -> None:
         """Time has passed."""
@@ -130,9 +130,9 @@ class Ownership:
             self._delivering[partition] = now
             self.changed.add(partition)
             for member in set(before).difference(now):
-                self._lanes.close(m.IntervalKind.DELIVERING, member, at_ms, partition=partition)
+                self._lanes.close(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
             for member in sorted(set(now).difference(before)):
-                self._lanes.open(m.IntervalKind.DELIVERING, member, at_ms, partition=partition)
+                self._lanes.open(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
             self._nobody_or_two(at_ms, partition, before, now, why)
 
     def _nobody_or_two(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comparison.counted import counted
-from comparison.natural_order import natural
 from comparison.ownership.fold import unit_of
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.live.feed import AUTHORITY, Fact, listed
 from comparison.playground.live.ownership import place_of
 from comparison.playground.live.table import rows_of
+from comparison.screen.counted import counted
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,9 +44,9 @@ class Roster:
     """Everyone who is or was in the group, by place."""
 
     def __init__(
-        self, table: tuple[m.StepRow, ...], lanes: Lanes, feed: Feed, ownership: Ownership, *, coordinated: bool
+        self, table: tuple[messages.StepRow, ...], lanes: Lanes, feed: Feed, ownership: Ownership, *, coordinated: bool
     ) -> None:
-        self.members: dict[str, m.Member] = {}
+        self.members: dict[str, messages.Member] = {}
         self.places: dict[str, str] = {}  #: member id -> place
         self.decider = ""  #: the member that decided last
         self._table = table
@@ -56,7 +56,7 @@ class Roster:
         self._authority = AUTHORITY[coordinated]
         self._faults: dict[str, set[str]] = {}  #: by place
         self._phases: dict[str, str] = {}  #: by process
-        self._waiting: dict[str, m.Waiting] = {}
+        self._waiting: dict[str, messages.Waiting] = {}
 
     # -- what is asked ----------------------------------------------------------------------------------------
 
@@ -65,16 +65,22 @@ class Roster:
         return self.places.get(owner) or self.places.get(owner.rpartition("-")[0]) or owner
 
     @property
-    def waiting(self) -> tuple[m.Waiting, ...]:
+    def waiting(self) -> tuple[messages.Waiting, ...]:
         return tuple(self._waiting[name] for name in sorted(self._waiting, key=natural))
 
-    def shown(self, name: str, *, leads: bool) -> m.Member:
+    def shown(self, name: str, *, leads: bool) -> messages.Member:
         """A member with all that is known about it."""
         member, faults = self.members[name], self._faults.get(name, set())
         state = member.state
-        if state in (m.MemberState.PENDING, m.MemberState.RUNNING):
-            state = m.MemberState.FROZEN if "freeze" in faults else m.MemberState.CUT if "cut" in faults else state
-        ended = state is m.MemberState.ENDED
+        if state in (messages.MemberState.PENDING, messages.MemberState.RUNNING):
+            state = (
+                messages.MemberState.FROZEN
+                if "freeze" in faults
+                else messages.MemberState.CUT
+                if "cut" in faults
+                else state
+            )
+        ended = state is messages.MemberState.ENDED
         delivers = () if ended else tuple(sorted(self._ownership.believed_by(member.process), key=natural))
         return replace(
             member,
@@ -92,7 +98,7 @@ class Roster:
         place = place_of(process)
         if not place.removeprefix("m").isdigit():
             return  # a broker
-        self.members[place] = m.Member(name=place, process=process)
+        self.members[place] = messages.Member(name=place, process=process)
         self._faults[place] = set()
 
     def process_ended(self, at_ms: float, event: Event) -> None:
@@ -105,14 +111,14 @@ class Roster:
         self._ownership.end_process(at_ms, process, how)
         if member.process != process:  # another one has been started in its place
             return
-        self.members[place] = replace(member, state=m.MemberState.ENDED, ended=ended, delay_ms=0)
+        self.members[place] = replace(member, state=messages.MemberState.ENDED, ended=ended, delay_ms=0)
         for fault in sorted(self._faults.pop(place, ())):
-            self._lanes.close(m.IntervalKind.FAULT, place, at_ms, label=fault)
+            self._lanes.close(messages.IntervalKind.FAULT, place, at_ms, label=fault)
         self._ownership.cut.discard(place)
-        self._lanes.close_all(m.IntervalKind.PHASE, place, at_ms)
+        self._lanes.close_all(messages.IntervalKind.PHASE, place, at_ms)
         self._phases.pop(process, None)
         self._waiting.pop(place, None)
-        severity = m.Severity.NOTICE if event["how"] == "itself" else m.Severity.ACT
+        severity = messages.Severity.NOTICE if event["how"] == "itself" else messages.Severity.ACT
         self._feed.say(int(at_ms), severity, f"{place} {how}", (place,))
 
     def fault_started(self, at_ms: float, event: Event) -> None:
@@ -121,7 +127,7 @@ class Roster:
         if fault not in _FAULTS or place not in self.members:
             return
         self._faults.setdefault(place, set()).add(fault)
-        self._lanes.open(m.IntervalKind.FAULT, place, at_ms, label=fault)
+        self._lanes.open(messages.IntervalKind.FAULT, place, at_ms, label=fault)
         detail = event.get("detail")
         delay_ms = detail.get("delay_ms", 0) if isinstance(detail, dict) else 0
         if fault == "slow":
@@ -131,7 +137,7 @@ class Roster:
         elif fault == "freeze":
             self._ownership.freeze(at_ms, process)
         text = _FAULTS[fault][0].format(target=place, authority=self._authority, delay_ms=delay_ms)
-        self._feed.say(int(at_ms), m.Severity.ACT, text, (place,))
+        self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
 
     def fault_ended(self, at_ms: float, event: Event) -> None:
         fault, process = str(event["fault"]), str(event["target"])
@@ -139,7 +145,7 @@ class Roster:
         if fault not in self._faults.get(place, ()):
             return
         self._faults[place].discard(fault)
-        self._lanes.close(m.IntervalKind.FAULT, place, at_ms, label=fault)
+        self._lanes.close(messages.IntervalKind.FAULT, place, at_ms, label=fault)
         if fault == "slow":
             self.members[place] = replace(self.members[place], delay_ms=0)
         elif fault == "cut":
@@ -147,7 +153,7 @@ class Roster:
         elif fault == "freeze":
             self._ownership.thaw(at_ms, process)
         text = _FAULTS[fault][1].format(target=place, authority=self._authority)
-        self._feed.say(int(at_ms), m.Severity.ACT, text, (place,))
+        self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
 
     def change_started(self, at_ms: float, event: Event) -> None:
         detail = event.get("detail")
@@ -156,23 +162,23 @@ class Roster:
         if targets and event["change"] in ("form", "grow", "join"):
             again = " again" if self.members.keys() >= set(targets) else ""
             text = f"{listed(targets)} {_are(targets)} started{again}"
-            self._feed.say(int(at_ms), m.Severity.ACT, text, tuple(targets))
+            self._feed.say(int(at_ms), messages.Severity.ACT, text, tuple(targets))
         elif targets and event["change"] == "leave":
             self._feed.say(
-                int(at_ms), m.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
+                int(at_ms), messages.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
             )
         elif event["change"] == "partition-increase":
             more = int(about.get("after", 0)) - int(about.get("before", 0))
             text = f"{counted(more, 'partition')} added: {about.get('after')} now"
-            self._feed.say(int(at_ms), m.Severity.ACT, text)
+            self._feed.say(int(at_ms), messages.Severity.ACT, text)
 
     # -- members ----------------------------------------------------------------------------------------------
 
     def member_started(self, _at_ms: float, event: Event) -> None:
         place = place_of(str(event["process"]))
         member = self.members.get(place)
-        if member is not None and member.state is not m.MemberState.ENDED:
-            self.members[place] = replace(member, state=m.MemberState.RUNNING, id=str(event["member"]))
+        if member is not None and member.state is not messages.MemberState.ENDED:
+            self.members[place] = replace(member, state=messages.MemberState.RUNNING, id=str(event["member"]))
 
     def member_closed(self, at_ms: float, event: Event) -> None:
         self._ownership.close_member(at_ms, str(event["process"]), str(event.get("member") or ""))
@@ -185,7 +191,7 @@ class Roster:
     def owned(self, at_ms: float, event: Event) -> None:
         process = str(event["process"])
         member = self.members.get(place_of(process))
-        if member is None or member.process != process or member.state is m.MemberState.ENDED:
+        if member is None or member.process != process or member.state is messages.MemberState.ENDED:
             return
         all_ = event["all"]
         assert isinstance(all_, list)
@@ -199,8 +205,8 @@ class Roster:
     def phase_entered(self, at_ms: float, event: Event) -> None:
         process, phase = str(event["process"]), str(event["phase"])
         place = place_of(process)
-        self._lanes.close_all(m.IntervalKind.PHASE, place, at_ms)
-        self._lanes.open(m.IntervalKind.PHASE, place, at_ms, label=phase)
+        self._lanes.close_all(messages.IntervalKind.PHASE, place, at_ms)
+        self._lanes.open(messages.IntervalKind.PHASE, place, at_ms, label=phase)
         self._phases[process] = phase
         if phase == "decide":
             self.decider = place
@@ -217,7 +223,7 @@ class Roster:
 
     def _end_phase(self, at_ms: float, event: Event) -> None:
         process = str(event["process"])
-        self._lanes.close_all(m.IntervalKind.PHASE, place_of(process), at_ms)
+        self._lanes.close_all(messages.IntervalKind.PHASE, place_of(process), at_ms)
         self._phases.pop(process, None)
 
     def zk_waiting(self, at_ms: float, event: Event) -> None:
@@ -229,7 +235,7 @@ class Roster:
         behind = event.get("behind")
         known = self._waiting.get(place)
         same = known is not None and (known.operation, known.path, known.step) == (op, path, step)
-        self._waiting[place] = m.Waiting(
+        self._waiting[place] = messages.Waiting(
             member=place,
             operation=op,
             path=path,

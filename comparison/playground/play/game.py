@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.play.broadcast import Broadcast
 from comparison.playground.play.group import PlayedGroup, Refused
 from comparison.playground.play.table import rebalance_table
@@ -55,11 +54,11 @@ class LabGame:
         self._begun_ns = time.monotonic_ns()
         self._bundle = bundle
         self._idle_s = idle_s
-        limits = m.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
+        limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
         self._played = {request.design: PlayedGroup(request, limits) for request in requests}
         groups = tuple(_first(request) for request in requests)
-        first = m.Snapshot(
-            seq=0, at_ms=0, status=m.Status.STARTING, run_folder=str(bundle), limits=limits, groups=groups
+        first = messages.Snapshot(
+            seq=0, at_ms=0, status=messages.Status.STARTING, run_folder=str(bundle), limits=limits, groups=groups
         )
         self._broadcast = Broadcast(first)
         self._watched = {
@@ -71,26 +70,26 @@ class LabGame:
 
     # -- as the page sees it ----------------------------------------------------------------------------------
 
-    def snapshot(self) -> m.Snapshot:
+    def snapshot(self) -> messages.Snapshot:
         return self._broadcast.snapshot
 
-    def subscribe(self, after: int | None = None) -> AsyncIterator[m.Snapshot | m.Increment]:
+    def subscribe(self, after: int | None = None) -> AsyncIterator[messages.Snapshot | messages.Increment]:
         return self._broadcast.follow(after)
 
-    async def command(self, command: c.AnyCommand) -> c.Answer:
+    async def command(self, command: commands.AnyCommand) -> commands.Answer:
         answer = await self._answer(command)
         self._note(command, answer)
         return answer
 
-    async def _answer(self, command: c.AnyCommand) -> c.Answer:
-        if self.snapshot().status is not m.Status.RUNNING:
-            return c.Answer(accepted=False, reason=f"the game is {self.snapshot().status}")
-        if isinstance(command, c.Stop):
+    async def _answer(self, command: commands.AnyCommand) -> commands.Answer:
+        if self.snapshot().status is not messages.Status.RUNNING:
+            return commands.Answer(accepted=False, reason=f"the game is {self.snapshot().status}")
+        if isinstance(command, commands.Stop):
             self.stop("stopped on the page")
-            return c.Answer(accepted=True)
+            return commands.Answer(accepted=True)
         unknown = [design for design in command.designs if design not in self._played]
         if unknown:
-            return c.Answer(accepted=False, reason=f"{unknown[0]} is not part of this game")
+            return commands.Answer(accepted=False, reason=f"{unknown[0]} is not part of this game")
         groups = [self._played[design] for design in command.designs or self._played]
         refusals = await asyncio.gather(*(_refusal(group, command) for group in groups))
         reasons = [
@@ -98,7 +97,7 @@ class LabGame:
             for group, reason in zip(groups, refusals, strict=True)
             if reason
         ]
-        return c.Answer(accepted=len(reasons) < len(groups), reason="; ".join(reasons))
+        return commands.Answer(accepted=len(reasons) < len(groups), reason="; ".join(reasons))
 
     @property
     def is_watched(self) -> bool:
@@ -109,13 +108,15 @@ class LabGame:
         """Have all groups finish, and the game analysed."""
         if not self._why:
             self._why = why
-            self._enter(m.Status.ANALYSING, f"{why}: {_STOPPING}")
+            self._enter(messages.Status.ANALYSING, f"{why}: {_STOPPING}")
             for group in self._played.values():
                 group.stop()
 
     # -- its life ---------------------------------------------------------------------------------------------
 
-    async def run(self, provenance: Mapping[str, object], analyse: Analyse, interrupted: asyncio.Event) -> m.Snapshot:
+    async def run(
+        self, provenance: Mapping[str, object], analyse: Analyse, interrupted: asyncio.Event
+    ) -> messages.Snapshot:
         """Play until the end; the last snapshot says how it ended. Raises `UserError` if it cannot start."""
         ticking = asyncio.create_task(self._tick())
         ticking.add_done_callback(self._halt_on_error)
@@ -125,23 +126,23 @@ class LabGame:
             if ticking.done():
                 await ticking  # an error of ours, which has halted the game
             if interrupted.is_set():
-                self._enter(m.Status.FAILED, "interrupted: the traces are kept")
+                self._enter(messages.Status.FAILED, "interrupted: the traces are kept")
             elif not self._why:
-                self._enter(m.Status.FAILED, failed)
+                self._enter(messages.Status.FAILED, failed)
             else:
                 # What failed after the game was stopped can be analysed: the verdicts say what is unknown then.
                 self._why = f"{self._why}; {failed}" if failed else self._why
-                self._enter(m.Status.ANALYSING, f"{self._why}: analysing the traces")
+                self._enter(messages.Status.ANALYSING, f"{self._why}: analysing the traces")
                 await self._analyse(analyse, interrupted)
         except RebalanceLabError as error:
-            self._enter(m.Status.FAILED, str(error))
+            self._enter(messages.Status.FAILED, str(error))
             raise
         finally:
             for task in (ticking, interrupting):
                 task.cancel()
             await asyncio.gather(ticking, interrupting, return_exceptions=True)
-            if self.snapshot().status not in (m.Status.ENDED, m.Status.FAILED):
-                self._enter(m.Status.FAILED, "an internal error")
+            if self.snapshot().status not in (messages.Status.ENDED, messages.Status.FAILED):
+                self._enter(messages.Status.FAILED, "an internal error")
             self._broadcast.end()
         return self.snapshot()
 
@@ -176,12 +177,12 @@ class LabGame:
         try:
             await asyncio.wait([analysing, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not analysing.done():
-                self._enter(m.Status.FAILED, "interrupted: the game is not analysed")
+                self._enter(messages.Status.FAILED, "interrupted: the game is not analysed")
                 return
             report = analysing.result()
-            self._enter(m.Status.ENDED, self._why, report=str(report))
+            self._enter(messages.Status.ENDED, self._why, report=str(report))
         except RebalanceLabError as error:
-            self._enter(m.Status.FAILED, f"the analysis failed: {error}")
+            self._enter(messages.Status.FAILED, f"the analysis failed: {error}")
         finally:
             for task in (analysing, stopped):
                 task.cancel()
@@ -201,39 +202,41 @@ class LabGame:
         while True:
             await asyncio.sleep(TICK_S)
             self._publish()
-            if self.snapshot().status is m.Status.RUNNING:
+            if self.snapshot().status is messages.Status.RUNNING:
                 if self._broadcast.unwatched_s > self._idle_s:
                     self.is_abandoned = True
                     self.stop(f"nobody has watched for {self._idle_s / 60:g} minutes")
                 elif self.snapshot().at_ms > (GAME_S_MAX - _STOP_BEFORE_S) * 1000:
                     self.stop(f"a game takes {(GAME_S_MAX - _STOP_BEFORE_S) / 60:g} minutes at most")
-            elif self.snapshot().status is m.Status.STARTING and all(each.is_ready for each in self._played.values()):
-                self._enter(m.Status.RUNNING)
+            elif self.snapshot().status is messages.Status.STARTING and all(
+                each.is_ready for each in self._played.values()
+            ):
+                self._enter(messages.Status.RUNNING)
 
-    def _publish(self, *status: m.StatusChanged) -> None:
+    def _publish(self, *status: messages.StatusChanged) -> None:
         before = self.snapshot()
         at_ms = max(before.at_ms, self._now_ms())
-        changes: list[m.AnyChange] = [*status]
+        changes: list[messages.AnyChange] = [*status]
         for group in before.groups:
             changes += self._watched[group.design].drain(at_ms, group)
         if changes or at_ms - before.at_ms >= _QUIET_MS:
             self._broadcast.publish(at_ms, changes)
 
-    def _enter(self, status: m.Status, reason: str = "", *, report: str = "") -> None:
-        changed = m.StatusChanged(status=status, reason=reason, run_folder=str(self._bundle), report=report)
+    def _enter(self, status: messages.Status, reason: str = "", *, report: str = "") -> None:
+        changed = messages.StatusChanged(status=status, reason=reason, run_folder=str(self._bundle), report=report)
         self._publish(changed)
 
     def _now_ms(self) -> int:
         return (time.monotonic_ns() - self._begun_ns) // 1_000_000
 
-    def _note(self, command: c.AnyCommand, answer: c.Answer) -> None:
+    def _note(self, command: commands.AnyCommand, answer: commands.Answer) -> None:
         """Keep what was played. A full disk must not end the game, whose traces would end it anyway."""
         line = {"at_ms": self._now_ms(), "command": command, "answer": answer}
         with contextlib.suppress(OSError), (self._bundle / PLAYED).open("ab") as file:
             file.write(msgspec.json.encode(line) + b"\n")
 
 
-async def _refusal(group: PlayedGroup, command: c.Command) -> str:
+async def _refusal(group: PlayedGroup, command: commands.Command) -> str:
     """Why the group refuses a command; '' if it performed it."""
     try:
         await group.perform(command)
@@ -252,14 +255,14 @@ def _states(design: str) -> Iterable[Enum]:
     return ConsumerGroupState if DESIGNS[design].reconciles else GroupState
 
 
-def _first(request: RunRequest) -> m.Group:
+def _first(request: RunRequest) -> messages.Group:
     """A group that nothing is known of yet."""
     coordinated = DESIGNS[request.design].coordinator
-    return m.Group(
+    return messages.Group(
         design=request.design,
         coordinated=coordinated,
         states=tuple(state.value for state in _states(request.design)),
-        coordinator=m.Coordinator() if coordinated else None,
+        coordinator=messages.Coordinator() if coordinated else None,
         table=rebalance_table() if request.design == ZOOKEEPER else (),
         rate=request.parameters.rate,
     )

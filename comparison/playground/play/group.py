@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from comparison.playground import commands as c
+from comparison.playground import commands
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.performer import OurPerformer, Together
 from kernel.designs import DESIGNS, ZOOKEEPER
@@ -71,23 +71,23 @@ class PlayedGroup:
         self._is_measured = False
         self._settling: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
-        self._performers: Mapping[type[c.Command], Callable[[Any], Awaitable[None]]] = {
-            c.ActOnMember: self._act,
-            c.AddMembers: self._add_members,
-            c.AddPartitions: self._add_partitions,
-            c.SetRate: self._set_rate,
-            c.SetStepping: self._set_stepping,
-            c.LetGo: self._let_go,
+        self._performers: Mapping[type[commands.Command], Callable[[Any], Awaitable[None]]] = {
+            commands.ActOnMember: self._act,
+            commands.AddMembers: self._add_members,
+            commands.AddPartitions: self._add_partitions,
+            commands.SetRate: self._set_rate,
+            commands.SetStepping: self._set_stepping,
+            commands.LetGo: self._let_go,
         }
-        self._actions: Mapping[c.MemberAction, Callable[[str, c.ActOnMember], Awaitable[None]]] = {
-            c.MemberAction.START: self._start,
-            c.MemberAction.LEAVE: self._leave,
-            c.MemberAction.KILL: self._kill,
-            c.MemberAction.FREEZE: self._freeze,
-            c.MemberAction.CONTINUE: self._continue,
-            c.MemberAction.CUT: self._cut,
-            c.MemberAction.HEAL: self._heal,
-            c.MemberAction.SLOW: self._slow_down,
+        self._actions: Mapping[commands.MemberAction, Callable[[str, commands.ActOnMember], Awaitable[None]]] = {
+            commands.MemberAction.START: self._start,
+            commands.MemberAction.LEAVE: self._leave,
+            commands.MemberAction.KILL: self._kill,
+            commands.MemberAction.FREEZE: self._freeze,
+            commands.MemberAction.CONTINUE: self._continue,
+            commands.MemberAction.CUT: self._cut,
+            commands.MemberAction.HEAL: self._heal,
+            commands.MemberAction.SLOW: self._slow_down,
         }
 
     # -- the run's side ---------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class PlayedGroup:
     def stop(self) -> None:
         self._stopping.set()
 
-    async def perform(self, command: c.Command) -> None:
+    async def perform(self, command: commands.Command) -> None:
         """Perform a command, but wait for no effect on the group. Raises `Refused`."""
         if not self.is_ready:
             raise Refused("the group is still being started")
@@ -255,10 +255,10 @@ class PlayedGroup:
 
     # -- members ----------------------------------------------------------------------------------------------
 
-    async def _act(self, command: c.ActOnMember) -> None:
+    async def _act(self, command: commands.ActOnMember) -> None:
         await self._actions[command.action](command.member, command)
 
-    async def _start(self, member: str, _: c.ActOnMember) -> None:
+    async def _start(self, member: str, _: commands.ActOnMember) -> None:
         if member not in self._members.places:
             raise Refused(f"there is no member {member}: add one")
         if not self._members.is_gone(self._members.process_at(member)):
@@ -272,7 +272,7 @@ class PlayedGroup:
         with self._change("join", self._members.present + 1, targets=[place]):
             await self._members.come_back(place)
 
-    async def _leave(self, member: str, _: c.ActOnMember) -> None:
+    async def _leave(self, member: str, _: commands.ActOnMember) -> None:
         process = self._undisturbed(member)
         await self._undo(member)
         with self._change("leave", self._members.present - 1, targets=[member]):
@@ -291,36 +291,36 @@ class PlayedGroup:
             how, code = "kill", await child.kill()
         self._running.tracer.emit("process_ended", target=process, how=how, code=code)
 
-    async def _kill(self, member: str, _: c.ActOnMember) -> None:
+    async def _kill(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
         await self._undo(member, ended=True)
         with self._change("crash", self._members.present - 1, targets=[member]):
             await self._faults.strike("kill", await self._faults.set_up("kill", member), {})
 
-    async def _freeze(self, member: str, _: c.ActOnMember) -> None:
+    async def _freeze(self, member: str, _: commands.ActOnMember) -> None:
         self._undisturbed(member)
         await self._begin("freeze", member, await self._faults.set_up("freeze", member))
 
-    async def _continue(self, member: str, _: c.ActOnMember) -> None:
+    async def _continue(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
         if not self._has("freeze", member):
             raise Refused(f"{member} is not frozen")
         await self._end("freeze", member)
 
-    async def _cut(self, member: str, _: c.ActOnMember) -> None:
+    async def _cut(self, member: str, _: commands.ActOnMember) -> None:
         """Fetches go on: another broker leads the topics."""
         process = self._undisturbed(member)
         link = await self._faults.set_up("cut", f"{member}->authority")
         await self._begin("cut", member, Together(self._running, process, [link]))
         self._members.view.leave_out(process)
 
-    async def _heal(self, member: str, _: c.ActOnMember) -> None:
+    async def _heal(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
         if not self._has("cut", member):
             raise Refused(f"{member} is not cut off")
         await self._end("cut", member)
 
-    async def _slow_down(self, member: str, command: c.ActOnMember) -> None:
+    async def _slow_down(self, member: str, command: commands.ActOnMember) -> None:
         self._occupied(member)
         if self._has("freeze", member):
             raise Refused(f"{member} is frozen: let it continue first")
@@ -332,7 +332,7 @@ class PlayedGroup:
 
     # -- the group --------------------------------------------------------------------------------------------
 
-    async def _add_members(self, command: c.AddMembers) -> None:
+    async def _add_members(self, command: commands.AddMembers) -> None:
         room = self._limits.members - len(self._members.places)
         if command.count > room:
             raise Refused(f"the group has {len(self._members.places)} members; the maximum is {self._limits.members}")
@@ -346,7 +346,7 @@ class PlayedGroup:
         with self._change(change, self._members.present + count, targets=added):
             await self._members.add(count)
 
-    async def _add_partitions(self, command: c.AddPartitions) -> None:
+    async def _add_partitions(self, command: commands.AddPartitions) -> None:
         testbed = self._running.testbed
         before = len(testbed.partitions)
         after = before + command.count
@@ -357,7 +357,7 @@ class PlayedGroup:
             self._members.view.grow(await testbed.grow_topic(topic, after))
             self._running.tracer.emit("topic_wanted", topic=topic, wanted=after)
 
-    async def _set_rate(self, command: c.SetRate) -> None:
+    async def _set_rate(self, command: commands.SetRate) -> None:
         if command.per_second > self._limits.rate:
             raise Refused(f"at most {self._limits.rate} records a second")
         self._running.testbed.load.rate = command.per_second
@@ -365,7 +365,7 @@ class PlayedGroup:
 
     # -- step by step -----------------------------------------------------------------------------------------
 
-    async def _set_stepping(self, command: c.SetStepping) -> None:
+    async def _set_stepping(self, command: commands.SetStepping) -> None:
         if self.design.name != ZOOKEEPER:
             raise Refused(f"only {ZOOKEEPER} members have a step mode: in {self.design.name} the coordinator decides")
         process = self._undisturbed(command.member)
@@ -376,7 +376,7 @@ class PlayedGroup:
         else:
             await self._end("step", command.member)
 
-    async def _let_go(self, command: c.LetGo) -> None:
+    async def _let_go(self, command: commands.LetGo) -> None:
         process = self._occupied(command.member)
         if not self._has("step", command.member):
             raise Refused(f"{command.member} is not in step mode: press Step first")

@@ -12,8 +12,8 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, PLAYGROUND, RATE_MAX
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.runner import descriptors_needed
-from kernel.descriptors import require_descriptors
 from kernel.errors import ConfigurationError
+from kernel.platform.descriptors import require_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

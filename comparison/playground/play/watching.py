@@ -18,7 +18,7 @@ from kernel.zookeeper import paths
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.playground import messages as m
+    from comparison.playground import messages
     from comparison.playground.play.group import PlayedGroup
     from comparison.scenarios.run.changes import Changes
     from kernel.values import TopicPartition
@@ -33,7 +33,7 @@ _NS_PER_MS = 1_000_000
 class WatchedGroup:
     """The events of one group, in one order, folded. All of it is on one event loop."""
 
-    def __init__(self, played: PlayedGroup, first: m.Group, begun_ns: int) -> None:
+    def __init__(self, played: PlayedGroup, first: messages.Group, begun_ns: int) -> None:
         self._played = played
         self._begun_ns = begun_ns
         self._follower = Follower(played.request.run_dir / "trace", lambda name: _FOLLOWED.fullmatch(name) is not None)
@@ -74,7 +74,7 @@ class WatchedGroup:
         if self._tree is not None:
             await self._tree.close()
 
-    def drain(self, at_ms: int, before: m.Group) -> Sequence[m.AnyChange]:
+    def drain(self, at_ms: int, before: messages.Group) -> Sequence[messages.AnyChange]:
         """What has changed since the last call, after which the group was as `before`."""
         if self._observer is not None and self._changes is not None:
             partitions = self._changes.testbed.partitions

@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.counted import counted
 from comparison.report.figures import number
 from comparison.report.markup import Shape, drawing, line, path, text
+from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

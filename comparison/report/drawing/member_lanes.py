@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from comparison.natural_order import natural
 from comparison.report.drawing.blocks import DELIVERS, NAMED, Bars, Block, Row
 from comparison.report.drawing.panel import disturbances
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.natural_order import natural
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.natural_order import natural
 from comparison.report.drawing.blocks import PHASE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, round_of
 from comparison.report.drawing.course import AXIS, axis_ticks
 from comparison.report.drawing.scale import Scale
 from comparison.report.markup import Shape
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comparison.natural_order import natural
 from comparison.ownership.fold import Key, Ownership
 from comparison.ownership.groups import Memberships
-from comparison.printable import printable
 from comparison.report.export.members import Members
 from comparison.report.export.tracks import (
     Open,
@@ -21,6 +19,8 @@ from comparison.report.export.tracks import (
     partitions_in_words,
 )
 from comparison.results.keys import AUTHORITY, BELIEVED
+from comparison.screen.natural_order import natural
+from comparison.screen.printable import printable
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:

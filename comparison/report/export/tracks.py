@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comparison.printable import printable, printable_all
+from comparison.screen.printable import printable, printable_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

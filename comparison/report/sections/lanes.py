@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.natural_order import natural
 from comparison.report.drawing.added_bars import added_bars
 from comparison.report.drawing.figure import HEADINGS, figure
 from comparison.report.drawing.members import styles
@@ -14,6 +13,7 @@ from comparison.report.sections.charts import charts
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.raw_events import raw_events
 from comparison.report.sections.sequences import lines_for, sequences
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from comparison.report.sweep.panels import Layout, figure_text, growths
-from comparison.text_table import Column, TextTable
+from comparison.screen.text_table import Column, TextTable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from comparison.printable import printable_all
 from comparison.report.view.tables import TABLES, TablesMissing
+from comparison.screen.printable import printable_all
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from comparison.natural_order import natural
-from comparison.printable import printable
+from comparison.screen.natural_order import natural
+from comparison.screen.printable import printable
 from kernel.decimals import decimal
 
 if TYPE_CHECKING:

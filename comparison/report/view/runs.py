@@ -6,8 +6,6 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from comparison.natural_order import natural
-from comparison.printable import printable
 from comparison.report.view.conversations import conversations_of
 from comparison.report.view.events import NO_EVENTS, read_events
 from comparison.report.view.model import (
@@ -27,6 +25,8 @@ from comparison.report.view.over_time import course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, SIZING, WHOLE
+from comparison.screen.natural_order import natural
+from comparison.screen.printable import printable
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:

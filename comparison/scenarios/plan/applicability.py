@@ -15,7 +15,7 @@ from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, start_of_reading
 from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION, SESSION_TIMERS
 from comparison.scenarios.plan.setting_rows import DELAY, USED_BY
-from coordinator.consumer.setting_table import CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from kernel.assignors.registry import COOPERATIVE
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGNS, SERVER, ZOOKEEPER

@@ -231,9 +231,9 @@ CHANGES = (
         budget_s=310,
         not_applicable=MappingProxyType(
             {
-                SERVER: "as in zookeeper: a watch of the coordinator fires at once",
-                STATIC: "as in eager: the leader notices in the same way",
-                DELAYED: "as in cooperative: the leader notices in the same way",
+                SERVER: "a watch of the coordinator fires at once, as in zookeeper",
+                STATIC: "the leader notices in the same way as in eager",
+                DELAYED: "the leader notices in the same way as in cooperative",
             }
         ),
         references=("KAFKA-3135", "KIP-848"),
@@ -283,7 +283,7 @@ CHANGES = (
                 ZOOKEEPER: "each member decides by itself, without a vote: members with different strategies would "
                 "claim the same partitions, so all of them must be stopped first",
                 SERVER: "the strategy is a setting of the broker, so the broker would be restarted",
-                EAGER: "the migration begins there; it is a run of the design in which it ends, cooperative",
+                EAGER: "the migration begins with this design; run it as the design in which it ends, cooperative",
                 STATIC: "it is eager with a name for each member; with cooperative-sticky it would be another design",
                 DELAYED: "a member cannot list its protocol with another one, so both kinds cannot share a group",
                 CONSUMER: "the coordinator assigns, so members need not agree on a strategy; "

@@ -183,9 +183,9 @@ MEMBERSHIP = (
                 ZOOKEEPER: "it has range and roundrobin only; run mixed-subscriptions, or join with -c "
                 "partition.assignment.strategy=roundrobin",
                 SERVER: "the strategy is a setting of the broker, so the broker would be restarted",
-                STATIC: "as in eager: its strategies are the same, and a leave would wait for the session",
-                COOPERATIVE: "its strategy makes the design; a run of eager has it as the last one",
-                DELAYED: "its strategy makes the design",
+                STATIC: "it has the strategies of eager, and a leave would wait for the session",
+                COOPERATIVE: "its strategy defines the design; the run of eager ends with it",
+                DELAYED: "its strategy defines the design",
                 CONSUMER: "its members have no strategy: the coordinator assigns, with uniform or range; run join "
                 "and leave with and without -c group.remote.assignor=range",
             }
@@ -217,9 +217,9 @@ MEMBERSHIP = (
         budget_s=24,
         not_applicable=MappingProxyType(
             {
-                ZOOKEEPER: "the migration begins there; it is a run of the design in which it ends",
+                ZOOKEEPER: "the migration begins with this design; run it as the design in which it ends",
                 SERVER: "its members take their offsets from the coordinator as well; the migration is that of eager",
-                **dict.fromkeys(_LIKE_EAGER, "as in eager: the offsets are taken over in the same way"),
+                **dict.fromkeys(_LIKE_EAGER, "the offsets are taken over in the same way as in eager"),
             }
         ),
         references=("KAFKA-1012", "Kafka 0.8.2 documentation, migrating offsets from ZooKeeper to Kafka"),
@@ -241,8 +241,8 @@ MEMBERSHIP = (
         not_applicable=MappingProxyType(
             {
                 ZOOKEEPER: "its group is not involved; brokers fence producers in the same way: see eager",
-                SERVER: "as in eager: the brokers fence producers",
-                **dict.fromkeys(_LIKE_EAGER, "as in eager: the brokers fence producers"),
+                SERVER: "the brokers fence producers, whatever the design: see eager",
+                **dict.fromkeys(_LIKE_EAGER, "the brokers fence producers, whatever the design: see eager"),
             }
         ),
         references=("KIP-98", "KIP-447", "KIP-890"),

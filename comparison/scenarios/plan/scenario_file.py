@@ -36,7 +36,7 @@ from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
-from comparison.toml_files import located_in, read_toml_text
+from comparison.toml.files import located_in, read_toml_text
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.suggestions import placed, unknown
@@ -44,8 +44,8 @@ from kernel.suggestions import placed, unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from comparison.toml_places import Located, Place
-    from comparison.toml_places import Path as KeyPath
+    from comparison.toml.places import Located, Place
+    from comparison.toml.places import Path as KeyPath
 
     #: Why a scenario that is like another one cannot be judged by a check of this name; '' if it can.
     CheckComplaint = Callable[[str, str], str]

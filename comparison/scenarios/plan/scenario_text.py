@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.fields import default_of, has_default
 from comparison.scenarios.plan.step_names import name_of
-from comparison.toml_places import written
+from comparison.toml.places import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

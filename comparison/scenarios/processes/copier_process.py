@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.copying import Copier, read_first
 from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
-from coordinator.consumer.calls import GroupCalls
+from coordinator.client.calls import GroupCalls
 from kernel.client.client import ClusterClient
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition

@@ -22,7 +22,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from coordinator.consumer.calls import GroupCalls
+    from coordinator.client.calls import GroupCalls
     from kernel.client.client import ClusterClient
     from kernel.client.connection import BrokerConnection
     from kernel.values import TopicPartition

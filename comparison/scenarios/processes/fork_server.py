@@ -27,8 +27,8 @@ import msgspec
 
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
-from kernel.interpreter import module_command
-from kernel.lean_imports import leave_out_hypothesis
+from kernel.platform.interpreter import module_command
+from kernel.platform.lean_imports import leave_out_hypothesis
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from comparison.progress import RunProgress
     from comparison.scenarios.plan.scenario import Scenario
+    from comparison.screen.progress import RunProgress
 
 
 #: The most session timeouts that one run waits for: a takeover, a return, and some backoff.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.run.process_faults import START_S
 from kernel.designs import DESIGNS
-from kernel.swept_folder import swept_folder
+from kernel.platform.swept_folder import swept_folder
 from kernel.trace.events import Role
 from kernel.waiting import until
 

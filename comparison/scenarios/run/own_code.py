@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from comparison.scenarios.run.performer import Performer
 from kernel.code_places import users_place
 from kernel.errors import RebalanceLabError, UserError
-from kernel.signals import handling
+from kernel.platform.signals import handling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

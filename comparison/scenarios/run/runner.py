@@ -25,9 +25,9 @@ from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
 from comparison.scenarios.testbed.group_members import GroupMembers
 from comparison.scenarios.testbed.testbed import Testbed
-from kernel.descriptors import DESCRIPTORS
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
-from kernel.full_disk import full_disk, full_disk_named
+from kernel.platform.descriptors import DESCRIPTORS
+from kernel.platform.full_disk import full_disk, full_disk_named
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until

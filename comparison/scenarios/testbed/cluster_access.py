@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.topic_admin import partitions_led
-from coordinator.consumer.calls import GroupCalls
-from coordinator.consumer.kip848.calls import Kip848Calls
-from coordinator.consumer.server.calls import ServerCalls
+from coordinator.client.calls import GroupCalls
+from coordinator.client.consumer.calls import Kip848Calls
+from coordinator.client.server.calls import ServerCalls
 from kernel.client.client import LATEST, ClusterClient, list_offset
 from kernel.client.producer import Producer
 from kernel.decimals import decimal

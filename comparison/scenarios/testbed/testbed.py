@@ -16,7 +16,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
 from kernel.errors import Unavailable, UserError
-from kernel.ports import KEPT, ReservedPorts
+from kernel.platform.ports import KEPT, ReservedPorts
 from kernel.trace.events import Role
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coordinator.groups.authority import Owner
 from coordinator.groups.records import ServerRecord
 from coordinator.groups.server.states import TRANSITIONS, ServerGroupState, ServerGroupTrigger
-from coordinator.protocol.server_commands import ANY_STRATEGY, NO_GENERATION
+from coordinator.protocol.server.commands import ANY_STRATEGY, NO_GENERATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -22,8 +22,8 @@ from coordinator.groups.records import ServerKey
 from coordinator.groups.server import rounds
 from coordinator.groups.server.group import GroupContext, LastAwait, ServerGroup
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
-from coordinator.protocol.server_commands import ANY_STRATEGY, CommandAnswer
-from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server.commands import ANY_STRATEGY, CommandAnswer
+from coordinator.protocol.server.errors import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from coordinator.groups.records import ServerChange, ServerRecord
     from coordinator.groups.server.group import AssignmentSettings
     from coordinator.groups.server.requests import Await
-    from coordinator.protocol.server_commands import CommitOwned
+    from coordinator.protocol.server.commands import CommitOwned
 
 
 class ServerGroups:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coordinator.protocol.server_commands import AwaitCommand, CommitOwned
+    from coordinator.protocol.server.commands import AwaitCommand, CommitOwned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

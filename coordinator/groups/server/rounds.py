@@ -23,8 +23,8 @@ from coordinator.groups.effects import Decide, TimerKey, TimerKind, Write
 from coordinator.groups.records import ServerKey, ServerMember, ServerRecord
 from coordinator.groups.server.group import reason_for_a_round, sizes_of
 from coordinator.groups.server.states import ServerGroupState, ServerGroupTrigger
-from coordinator.protocol.server_commands import NO_GENERATION, Command, CommandAnswer, StartedPartition
-from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server.commands import NO_GENERATION, Command, CommandAnswer, StartedPartition
+from coordinator.protocol.server.errors import ServerError
 from kernel.assignors.subscription import MemberSubscription
 
 if TYPE_CHECKING:

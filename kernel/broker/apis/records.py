@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kernel.broker.cluster.config_store import ConfigStore
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.threads import Threads
+    from kernel.platform.threads import Threads
 
 #: DeleteRecordsRequest.HIGH_WATERMARK, and the low watermark in error responses.
 HIGH_WATERMARK, NO_WATERMARK = -1, -1

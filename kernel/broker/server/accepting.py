@@ -13,7 +13,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault
-from kernel.ports import LOOPBACK, require_loopback
+from kernel.platform.ports import LOOPBACK, require_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable

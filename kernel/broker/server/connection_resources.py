@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.buffered_socket import BufferedSocket
     from kernel.broker.server.handlers import HandlerTable, Repeat, Response
     from kernel.broker.server.unsupported import UnsupportedRequests
-    from kernel.threads import Threads
+    from kernel.platform.threads import Threads
     from kernel.wire.codec import Reader
     from kernel.wire.versions import Api
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.storage.pair_batches import PairBatches
-    from kernel.threads import Threads
+    from kernel.platform.threads import Threads
 
 _THREADS = 2
 #: Pairs per page. SQLite makes a page in one step, in hexadecimal and separated by blanks, without the interpreter

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from kernel.platform.threads import Threads
     from kernel.records.transactions import OpenTransactions
-    from kernel.threads import Threads
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from kernel.decimals import decimal
-from kernel.interpreter import module_command
+from kernel.platform.interpreter import module_command
 from kernel.trace.writer import boot_id
 from kernel.zookeeper.containers.engine import libraries
 
@@ -80,7 +80,7 @@ class Guard:
     """The process that removes what this one owns, should this one end without `dismiss`."""
 
     def __init__(self) -> None:
-        # No child of `kernel.processes`, which would end with this process. Ctrl-C does not reach another session.
+        # No child of `kernel.platform.processes`: it would end with us. Ctrl-C does not reach another session.
         self._process = subprocess.Popen(
             module_command(_GUARD, owner()),
             stdin=subprocess.PIPE,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernel.errors import EnvironmentFault
-from kernel.ports import LOOPBACK
+from kernel.platform.ports import LOOPBACK
 from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.containers.engine import libraries, translated
 from kernel.zookeeper.containers.ownership import LABEL, owner

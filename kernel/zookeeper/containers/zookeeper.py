@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 from kernel.errors import EnvironmentFault
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.zookeeper.containers.engine import chosen_image, engine, get_image, translated
 from kernel.zookeeper.containers.ownership import LABEL, Guard, owner, remove_abandoned
 from kernel.zookeeper.containers.server import (

@@ -10,7 +10,7 @@ import pytest
 
 from comparison.cli.state import process_start
 from comparison.exits import Exit
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
 

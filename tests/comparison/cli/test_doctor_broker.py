@@ -15,7 +15,7 @@ from kernel.broker.loop import measured_loop
 from kernel.broker.loop.loop_figures import LoopFigures
 from kernel.broker.server.server import BrokerServer
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -43,7 +43,7 @@ main()
         ("click", ""),
         ("comparison.cli.scenarios", ""),
         ("comparison.scenarios.plan.catalogue", ""),
-        ("comparison.text_table", "rebalance-lab: interrupted"),  # imported by the command at work
+        ("comparison.screen.text_table", "rebalance-lab: interrupted"),  # imported by the command at work
     ],
 )
 def test_a_signal_ends_a_command_that_is_starting(number: signal.Signals, module: str, message: str) -> None:

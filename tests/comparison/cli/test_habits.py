@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from comparison.cli.main import cli, main
 from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from tests.comparison.cli.test_options import commands
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.exits import Exit
-from kernel.interpreter import PYTHON, SAFE_PATH, bare_command, module_command
+from kernel.platform.interpreter import PYTHON, SAFE_PATH, bare_command, module_command
 from kernel.waiting import wait_until
 from kernel.zookeeper.containers.ownership import DISMISSED
 from tests.comparison.cli.hostile_folder import make_hostile, run_in

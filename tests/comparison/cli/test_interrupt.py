@@ -15,7 +15,7 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 PROGRAM = """
 import asyncio, os, signal
 from comparison.scenarios.run.experiments import interrupted_by_signals
-from comparison.progress import RunProgress
+from comparison.screen.progress import RunProgress
 
 async def runs(progress):
     with interrupted_by_signals(progress) as interrupted:

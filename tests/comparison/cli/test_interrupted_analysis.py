@@ -12,7 +12,7 @@ import pytest
 
 from comparison.exits import Exit
 from comparison.pipeline import written
-from comparison.pipeline.synthetic import write_synthetic
+from comparison.pipeline.generated.runs import write_synthetic
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from comparison.cli.diagram import diagram
 from comparison.cli.main import main
 from comparison.cli.printing import Printer
-from comparison.printable import printable, printable_all
+from comparison.screen.printable import printable, printable_all
 from comparison.topic_admin import SettingDescription, TopicAdmin, TopicDescription, TopicRefused
 from kernel.values import Batch, Record
 

@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 
 from comparison.cli.state import STATE_VARIABLE
 from kernel.client.connection import BrokerConnection
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api

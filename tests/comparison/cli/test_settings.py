@@ -98,7 +98,7 @@ def test_a_name_that_is_not_there_is_refused_with_what_to_do(arguments: list[str
 
 def test_the_command_loads_no_consumer_and_no_schemas() -> None:
     """They take longer to load than the list takes to read."""
-    heavy = "aiokafka", "kio", "kazoo", "pyspark", "hypothesis", "coordinator.consumer.fetcher"
+    heavy = "aiokafka", "kio", "kazoo", "pyspark", "hypothesis", "coordinator.client.fetcher"
     program = f"import sys, comparison.cli.settings; print([name for name in {heavy} if name in sys.modules])"
     ended = subprocess.run(
         [sys.executable, "-c", program],

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.exits import Exit
-from comparison.pipeline.synthetic import write_synthetic
-from kernel.ports import free_ports
+from comparison.pipeline.generated.runs import write_synthetic
+from kernel.platform.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.exits import Exit
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from comparison.cli.watch import _View
 from comparison.exits import Exit
-from comparison.group_columns import GroupSeen, Keeper, Part, PartitionRow
+from comparison.group_readers.columns import GroupSeen, Keeper, Part, PartitionRow
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals

@@ -12,8 +12,8 @@ from comparison.fuzzing.attempts import Attempt
 from comparison.fuzzing.fuzzer import SCHEDULES, Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement, Outcome, Violation
 from comparison.fuzzing.summary import Summary
-from comparison.progress import RunProgress
 from comparison.scenarios.plan.vocabulary import FreezeOwner, Inject
+from comparison.screen.progress import RunProgress
 from kernel.designs import EAGER, SERVER
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tests.support.brokers.live import create_topics, running_broker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.group_columns import GroupSeen
+    from comparison.group_readers.columns import GroupSeen
     from kernel.wire.versions import Api
 
 T = [TopicPartition("t", number) for number in range(2)]

@@ -11,8 +11,8 @@ import pytest
 
 from comparison.originals import jars
 from comparison.originals.jars import Jar, JarRefused, LockFileBroken, OriginalsUnavailable, parse_lock, provide
-from kernel.cache_folder import CACHE_VARIABLE, cache_dir
 from kernel.errors import EnvironmentFault
+from kernel.platform.cache_folder import CACHE_VARIABLE, cache_dir
 
 
 def jar_of(content: bytes, artifact: str = "one", version: str = "1.0") -> Jar:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from kernel.jre import find_java, spark_java_home
-from kernel.ports import LOOPBACK, free_ports
+from kernel.platform.jre import find_java, spark_java_home
+from kernel.platform.ports import LOOPBACK, free_ports
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from comparison.pipeline import analysis
 from comparison.pipeline.analysis import NothingToAnalyse, analyze, compose
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.synthetic import write_synthetic
+from comparison.pipeline.generated.runs import write_synthetic
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import Result, formatted

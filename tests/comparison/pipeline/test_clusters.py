@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from comparison.pipeline.analysis import analyze
-from comparison.pipeline.synthetic import write_synthetic
+from comparison.pipeline.generated.runs import write_synthetic
 from tests.comparison.pipeline.spark_cluster import python_without_ours, standalone_cluster
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 import pyarrow
 from comparison.pipeline.analysis import analyze
-from comparison.pipeline.session import spark_session
+from comparison.pipeline.spark.session import spark_session
 from comparison.pipeline.spark.options import SparkOptions
 
 def code_of_tasks(batches):

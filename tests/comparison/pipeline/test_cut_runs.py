@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.jobs import analyse
-from comparison.pipeline.synthetic import Faults, write_synthetic
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.measured import ChangeWindow, FinalOffsets, KeptThrough, MemberPhase, Round, Turnover
-from comparison.pipeline.synthetic import Faults, write_synthetic
 from tests.support.oracle import twin as oracle
 from tests.support.oracle.twin import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
 from tests.support.trace.strategies import traces
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
+    from comparison.pipeline.generated.truth import Truth
     from comparison.pipeline.measured import CommitTotals, Coverage, Measured
-    from comparison.pipeline.synthetic_truth import Truth
 
 WHOLE = -1
 Event = dict[str, Any]

@@ -18,9 +18,9 @@ from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import READ, Carried, carry
+from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
-from comparison.pipeline.synthetic import Faults, write_synthetic, write_synthetic_runs
 from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
 

@@ -7,16 +7,17 @@ import asyncio
 import msgspec
 import pytest
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from tests.support.pages.played_example import RecordedGame, example
 
 
 def test_commands_are_told_apart_by_their_type():
     sent = b'{"type": "member", "action": "slow", "member": "m2", "delay_ms": 20, "designs": ["eager"]}'
-    command = msgspec.json.decode(sent, type=c.AnyCommand)
-    assert command == c.ActOnMember(action=c.MemberAction.SLOW, member="m2", delay_ms=20, designs=("eager",))
+    command = msgspec.json.decode(sent, type=commands.AnyCommand)
+    assert command == commands.ActOnMember(
+        action=commands.MemberAction.SLOW, member="m2", delay_ms=20, designs=("eager",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,17 +34,17 @@ def test_commands_are_told_apart_by_their_type():
 )
 def test_a_command_that_makes_no_sense_is_refused_by_its_type(sent):
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(sent, type=c.AnyCommand)
+        msgspec.json.decode(sent, type=commands.AnyCommand)
 
 
 def test_the_example_survives_json_and_ends_with_a_report():
     first, increments = example()
-    assert msgspec.json.decode(msgspec.json.encode(first), type=m.Snapshot) == first
+    assert msgspec.json.decode(msgspec.json.encode(first), type=messages.Snapshot) == first
     now = first
     for increment in increments:
-        assert msgspec.json.decode(msgspec.json.encode(increment), type=m.Increment) == increment
+        assert msgspec.json.decode(msgspec.json.encode(increment), type=messages.Increment) == increment
         now = applied(now, increment)
-    assert now.status is m.Status.ENDED
+    assert now.status is messages.Status.ENDED
     assert now.report.endswith("report.html")
     assert [member.name for member in now.groups[0].members] == ["m1", "m2", "m3"]
     assert [each.name for each in now.groups[1].partitions] == [f"orders-{number}" for number in range(6)]
@@ -54,7 +55,7 @@ def test_an_interval_that_ended_long_ago_is_forgotten_and_an_open_one_kept():
     now = first
     for increment in increments:
         now = applied(now, increment)
-    later = m.Increment(seq=now.seq + 1, at_ms=now.at_ms + now.limits.lanes_ms)
+    later = messages.Increment(seq=now.seq + 1, at_ms=now.at_ms + now.limits.lanes_ms)
     kept = applied(now, later).groups[0].intervals
     assert kept
     assert all(each.to_ms is None for each in kept)
@@ -65,10 +66,10 @@ def test_a_recorded_game_plays_itself_and_remembers_commands():
 
     async def watch():
         received = [item async for item in game.subscribe()]
-        assert (await game.command(c.Stop())).accepted
+        assert (await game.command(commands.Stop())).accepted
         return received
 
     received = asyncio.run(watch())
-    assert isinstance(received[0], m.Snapshot)
+    assert isinstance(received[0], messages.Snapshot)
     assert received[-1].seq == game.snapshot().seq
-    assert game.commands == [c.Stop()]
+    assert game.commands == [commands.Stop()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.group_columns import Keeper
+from comparison.group_readers.columns import Keeper
 from comparison.report.group_moment import BELIEVED, RunEvents
 from kernel.trace.reader import read_trace
 from kernel.values import TopicPartition
@@ -16,7 +16,7 @@ from tests.support.trace.traces import e, write_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.group_columns import GroupSeen
+    from comparison.group_readers.columns import GroupSeen
 
 T = [TopicPartition("t", number) for number in range(2)]
 M1, M2 = OWN_IDS.values()

@@ -10,7 +10,7 @@ import pytest
 
 from comparison.results.metrics import CHANGE_METRICS, METRICS
 from comparison.results.result import RESULT, SCHEMA_PATH, formatted, read_result, schema
-from kernel.json_file import DamagedFile
+from kernel.platform.json_file import DamagedFile
 from tests.support.runs.results import change, every_design
 
 if TYPE_CHECKING:

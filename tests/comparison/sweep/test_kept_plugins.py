@@ -16,7 +16,7 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import load_kept_files, planned_before, read_plan, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.interpreter import PYTHON, module_command
+from kernel.platform.interpreter import PYTHON, module_command
 
 TIMEOUT_S = 300
 #: A step of one's own. Whoever runs it leaves the path of the file in the working folder.

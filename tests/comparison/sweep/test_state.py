@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.progress import about
 from comparison.results.result import formatted
+from comparison.screen.progress import about
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
 from comparison.sweep.run import current_result, read_plan, read_state, sweep_folder

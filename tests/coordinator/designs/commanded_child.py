@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coordinator.consumer.server.consumer import ServerConsumer
-from coordinator.consumer.server.settings import ServerConsumerConfig
+from coordinator.client.server.consumer import ServerConsumer
+from coordinator.client.server.settings import ServerConsumerConfig
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.consumers.commander import QUICK

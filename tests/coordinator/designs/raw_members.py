@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from coordinator.groups.errors import Error
-from coordinator.protocol.member_znode import registration_payload
-from coordinator.protocol.server_commands import (
+from coordinator.protocol.server.commands import (
     NO_GENERATION,
     AwaitCommand,
     Command,
@@ -22,8 +21,9 @@ from coordinator.protocol.server_commands import (
     CommitOwned,
     OwnedOffset,
 )
-from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import await_body, commit_body, read_command_answer, read_commit_answer
+from coordinator.protocol.server.errors import ServerError
+from coordinator.protocol.server.member_znode import registration_payload
+from coordinator.protocol.server.messages import await_body, commit_body, read_command_answer, read_commit_answer
 from kernel.client.client import BrokerConnection, ClusterClient
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition

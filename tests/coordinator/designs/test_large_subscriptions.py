@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.consumer.errors import GroupRefused
+from coordinator.client.errors import GroupRefused
 from coordinator.protocol.consumer_protocol import encode_subscription
 from coordinator.service.mount import mount
 from kernel.assignors.subscription import MemberSubscription

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import TcpProxy
-from coordinator.consumer.server.calls import ServerCalls
-from coordinator.consumer.server.consumer import ServerConsumer
+from coordinator.client.server.calls import ServerCalls
+from coordinator.client.server.consumer import ServerConsumer
 from coordinator.membership.effects import Identity
 from coordinator.service.mount import mount
 from kernel.clock import SystemClock

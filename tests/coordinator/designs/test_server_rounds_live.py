@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.protocol.server_errors import ServerError
+from coordinator.protocol.server.errors import ServerError
 from coordinator.service.mount import mount
 from kernel.client.client import ClusterClient
 from kernel.client.connection import Disconnected

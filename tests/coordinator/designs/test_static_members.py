@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coordinator.consumer.errors import GroupRefused
+from coordinator.client.errors import GroupRefused
 from coordinator.service.mount import mount
 from kernel.assignors.registry import assignor
 from kernel.waiting import until
@@ -45,7 +45,7 @@ async def test_static_members_restart_without_a_rebalance_and_the_newer_duplicat
         rounds.append(protocol)
         return assignor(protocol)
 
-    monkeypatch.setattr("coordinator.consumer.group_leader.assignor", counting)
+    monkeypatch.setattr("coordinator.client.classic.group_leader.assignor", counting)
     async with AsyncExitStack() as stack:
         broker = await stack.enter_async_context(running_broker(chroot, tmp_path, mount=(mount,)))
         await create_topics(broker, {"t": 6})

@@ -52,7 +52,7 @@ async def test_invalid_answer_of_a_strategy_is_raised_in_the_leaders_poll(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coordinator.consumer.group_leader.assignor", lambda name: checked(name, lambda sizes, group: {})
+        "coordinator.client.classic.group_leader.assignor", lambda name: checked(name, lambda sizes, group: {})
     )
     async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
         await create_topics(broker, {"t": 6})

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
-from coordinator.protocol.member_znode import registration_payload
+from coordinator.protocol.server.member_znode import registration_payload
 from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.waiting import until

@@ -16,7 +16,7 @@ from kernel.broker import broker as broker_module
 from kernel.broker.broker import find_cluster as find_cluster_now
 from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster
 from kernel.errors import EnvironmentFault
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until

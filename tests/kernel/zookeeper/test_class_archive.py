@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from kernel.jre import find_java
-from kernel.ports import free_ports
+from kernel.platform.jre import find_java
+from kernel.platform.ports import free_ports
 from kernel.zookeeper.server import ServerConfig, ServerProcess, archive_of
 from kernel.zookeeper.training import train
 

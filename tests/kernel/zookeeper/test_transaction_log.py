@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 from kernel.zookeeper import errors
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper

@@ -13,17 +13,17 @@ import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from coordinator.consumer.server.consumer import ServerConsumer
-from coordinator.consumer.server.settings import ServerConsumerConfig
-from coordinator.protocol.server_commands import (
+from coordinator.client.server.consumer import ServerConsumer
+from coordinator.client.server.settings import ServerConsumerConfig
+from coordinator.protocol.server.commands import (
     Command,
     CommandAnswer,
     CommittedPartition,
     OwnedCommitAnswer,
     StartedPartition,
 )
-from coordinator.protocol.server_errors import ServerError
-from coordinator.protocol.server_messages import command_answer_body, commit_answer_body, read_await, read_commit
+from coordinator.protocol.server.errors import ServerError
+from coordinator.protocol.server.messages import command_answer_body, commit_answer_body, read_await, read_commit
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consumers.consuming import Running
@@ -32,7 +32,7 @@ from tests.support.trace.tracers import ListTracer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from coordinator.protocol.server_commands import AwaitCommand, CommitOwned
+    from coordinator.protocol.server.commands import AwaitCommand, CommitOwned
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.services import BrokerServices
     from kernel.values import TopicPartition

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from coordinator.consumer.consumer import CoordinatorConsumer
-from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.waiting import until
 from tests.support.consumers.consuming import Running
 from tests.support.trace.tracers import ListTracer

@@ -6,8 +6,8 @@ import itertools
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from coordinator.consumer.kip848.consumer import Kip848Consumer
-from coordinator.consumer.kip848.settings import Kip848ConsumerConfig
+from coordinator.client.consumer.consumer import Kip848Consumer
+from coordinator.client.consumer.settings import Kip848ConsumerConfig
 from coordinator.service.mount import mount
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker

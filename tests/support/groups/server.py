@@ -30,7 +30,7 @@ from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
 from coordinator.groups.server.group import AssignmentSettings
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.groups.server.rounds import next_generation
-from coordinator.protocol.server_commands import AwaitCommand, Command, CommandAnswer, CommitOwned, OwnedOffset
+from coordinator.protocol.server.commands import AwaitCommand, Command, CommandAnswer, CommitOwned, OwnedOffset
 from coordinator.service.record_codec import decode_all, encode
 from kernel.assignors.registry import ASSIGNORS
 from kernel.errors import RebalanceLabError

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 
 
 def answered_by(module: str, *arguments: str, asked: object = None, timeout_s: float = 120) -> Any:

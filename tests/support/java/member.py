@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
-from kernel.jre import find_java
+from kernel.platform.jre import find_java
 
 if TYPE_CHECKING:
     from tests.support.stock.members import ChangeReporter, Given

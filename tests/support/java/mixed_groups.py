@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
-from kernel.processes import start_child
+from kernel.platform.processes import start_child
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until

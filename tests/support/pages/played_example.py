@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.applying import applied
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    Recording = tuple[m.Snapshot, tuple[m.Increment, ...]]
+    Recording = tuple[messages.Snapshot, tuple[messages.Increment, ...]]
 
 _PARTITIONS = tuple(f"orders-{number}" for number in range(6))
 _SHARES = {"m1": _PARTITIONS[:2], "m2": _PARTITIONS[2:4], "m3": _PARTITIONS[4:]}
 _STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 _TABLE = (
-    m.StepRow(step="R1", phase="detect", does="list the brokers", requests="getChildren /brokers/ids"),
-    m.StepRow(step="R5", phase="release", does="delete the owner nodes, unconditionally", requests="delete x k"),
-    m.StepRow(step="R11", phase="claim", does="create the owner nodes", requests="create x k'"),
+    messages.StepRow(step="R1", phase="detect", does="list the brokers", requests="getChildren /brokers/ids"),
+    messages.StepRow(step="R5", phase="release", does="delete the owner nodes, unconditionally", requests="delete x k"),
+    messages.StepRow(step="R11", phase="claim", does="create the owner nodes", requests="create x k'"),
 )
 
 
@@ -37,17 +37,19 @@ class _Writer:
     """Writes increments of one game."""
 
     def __init__(self) -> None:
-        self.increments: list[m.Increment] = []
+        self.increments: list[messages.Increment] = []
         self._ids = 0
-        self._open: dict[tuple[str, m.IntervalKind, str, str], m.Interval] = {}
+        self._open: dict[tuple[str, messages.IntervalKind, str, str], messages.Interval] = {}
 
-    def at(self, at_ms: int, *changes: m.AnyChange) -> None:
-        self.increments.append(m.Increment(seq=len(self.increments) + 1, at_ms=at_ms, changes=changes))
+    def at(self, at_ms: int, *changes: messages.AnyChange) -> None:
+        self.increments.append(messages.Increment(seq=len(self.increments) + 1, at_ms=at_ms, changes=changes))
 
-    def opened(self, design: str, kind: m.IntervalKind, member: str, at_ms: int, what: str) -> m.IntervalChanged:
+    def opened(
+        self, design: str, kind: messages.IntervalKind, member: str, at_ms: int, what: str
+    ) -> messages.IntervalChanged:
         self._ids += 1
-        on_partition = kind in (m.IntervalKind.NAMED, m.IntervalKind.DELIVERING)
-        made = m.Interval(
+        on_partition = kind in (messages.IntervalKind.NAMED, messages.IntervalKind.DELIVERING)
+        made = messages.Interval(
             id=self._ids,
             kind=kind,
             member=member,
@@ -56,34 +58,38 @@ class _Writer:
             label="" if on_partition else what,
         )
         self._open[design, kind, member, what] = made
-        return m.IntervalChanged(design=design, interval=made)
+        return messages.IntervalChanged(design=design, interval=made)
 
-    def closed(self, design: str, kind: m.IntervalKind, member: str, at_ms: int, what: str) -> m.IntervalChanged:
+    def closed(
+        self, design: str, kind: messages.IntervalKind, member: str, at_ms: int, what: str
+    ) -> messages.IntervalChanged:
         made = replace(self._open.pop((design, kind, member, what)), to_ms=at_ms)
-        return m.IntervalChanged(design=design, interval=made)
+        return messages.IntervalChanged(design=design, interval=made)
 
-    def said(self, design: str, at_ms: int, severity: m.Severity, text: str, **about: object) -> m.Said:
+    def said(self, design: str, at_ms: int, severity: messages.Severity, text: str, **about: object) -> messages.Said:
         self._ids += 1
-        sentence = m.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, **about)  # type: ignore[arg-type]
-        return m.Said(design=design, sentence=sentence)
+        sentence = messages.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, **about)  # type: ignore[arg-type]
+        return messages.Said(design=design, sentence=sentence)
 
 
 def example() -> Recording:
     """The first snapshot, and every increment."""
-    first = m.Snapshot(
+    first = messages.Snapshot(
         seq=0,
         at_ms=0,
-        status=m.Status.STARTING,
+        status=messages.Status.STARTING,
         run_folder="runs/20261123-160000-playground",
         groups=(
-            m.Group(design="zookeeper", coordinated=False, table=_TABLE, rate=120),
-            m.Group(design="eager", coordinated=True, states=_STATES, coordinator=m.Coordinator(), rate=120),
+            messages.Group(design="zookeeper", coordinated=False, table=_TABLE, rate=120),
+            messages.Group(
+                design="eager", coordinated=True, states=_STATES, coordinator=messages.Coordinator(), rate=120
+            ),
         ),
     )
     write = _Writer()
     for design in ("zookeeper", "eager"):
-        write.at(1000, *(_member(design, name, m.MemberState.PENDING) for name in _SHARES))
-    write.at(3000, m.StatusChanged(status=m.Status.RUNNING, run_folder=first.run_folder))
+        write.at(1000, *(_member(design, name, messages.MemberState.PENDING) for name in _SHARES))
+    write.at(3000, messages.StatusChanged(status=messages.Status.RUNNING, run_folder=first.run_folder))
     for design in ("zookeeper", "eager"):
         write.at(4000, *_formed(write, design))
     for design in ("zookeeper", "eager"):
@@ -91,17 +97,17 @@ def example() -> Recording:
     write.at(15_000, *_taken_over(write, "zookeeper", two=True))
     write.at(15_300, *_taken_over(write, "eager", two=False))
     for at_ms in range(16_000, 25_000, 1000):
-        counted = m.Counters(
+        counted = messages.Counters(
             notifications=9, reads=140, writes=24, two_delivering_ms=2 * (at_ms - 15_000), delivered=at_ms // 8
         )
-        write.at(at_ms, m.CountersChanged(design="zookeeper", counters=counted))
+        write.at(at_ms, messages.CountersChanged(design="zookeeper", counters=counted))
     write.at(25_000, *_healed(write, "zookeeper"))
     write.at(
         30_000,
-        m.WaitingChanged(
+        messages.WaitingChanged(
             design="zookeeper",
             waiting=(
-                m.Waiting(
+                messages.Waiting(
                     member="m3",
                     operation="delete",
                     path="/consumers/lab/owners/orders/4",
@@ -113,85 +119,91 @@ def example() -> Recording:
             ),
         ),
     )
-    write.at(34_000, m.WaitingChanged(design="zookeeper"))
-    write.at(36_000, m.StatusChanged(status=m.Status.ANALYSING, reason="stopped on the page"))
+    write.at(34_000, messages.WaitingChanged(design="zookeeper"))
+    write.at(36_000, messages.StatusChanged(status=messages.Status.ANALYSING, reason="stopped on the page"))
     report = f"{first.run_folder}/report.html"
-    ended = m.StatusChanged(
-        status=m.Status.ENDED, reason="stopped on the page", run_folder=first.run_folder, report=report
+    ended = messages.StatusChanged(
+        status=messages.Status.ENDED, reason="stopped on the page", run_folder=first.run_folder, report=report
     )
     write.at(40_000, ended)
     return first, tuple(write.increments)
 
 
-def _member(design: str, name: str, state: m.MemberState, delivers: Sequence[str] = ()) -> m.MemberChanged:
-    member = m.Member(name=name, process=name, state=state, id=f"lab_{name}-0", delivers=tuple(delivers))
-    return m.MemberChanged(design=design, member=member)
+def _member(
+    design: str, name: str, state: messages.MemberState, delivers: Sequence[str] = ()
+) -> messages.MemberChanged:
+    member = messages.Member(name=name, process=name, state=state, id=f"lab_{name}-0", delivers=tuple(delivers))
+    return messages.MemberChanged(design=design, member=member)
 
 
-def _partition(design: str, name: str, owner: str, deliverers: Sequence[str]) -> m.PartitionChanged:
+def _partition(design: str, name: str, owner: str, deliverers: Sequence[str]) -> messages.PartitionChanged:
     delivered = 380 if deliverers else 300
-    made = m.Partition(
+    made = messages.Partition(
         name=name, owner=owner, deliverers=tuple(deliverers), end=400, delivered=delivered, committed=300
     )
-    return m.PartitionChanged(design=design, partition=made)
+    return messages.PartitionChanged(design=design, partition=made)
 
 
-def _formed(write: _Writer, design: str) -> Iterator[m.AnyChange]:
+def _formed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     nodes = []
     for name, share in _SHARES.items():
-        yield _member(design, name, m.MemberState.RUNNING, share)
-        yield write.opened(design, m.IntervalKind.PHASE, name, 3500, "claim")
-        yield write.closed(design, m.IntervalKind.PHASE, name, 3900, "claim")
-        nodes.append(m.Znode(path=f"/consumers/lab/ids/lab_{name}-0", data="{}", ephemeral=True, changed_ms=3200))
+        yield _member(design, name, messages.MemberState.RUNNING, share)
+        yield write.opened(design, messages.IntervalKind.PHASE, name, 3500, "claim")
+        yield write.closed(design, messages.IntervalKind.PHASE, name, 3900, "claim")
+        nodes.append(
+            messages.Znode(path=f"/consumers/lab/ids/lab_{name}-0", data="{}", ephemeral=True, changed_ms=3200)
+        )
         for partition in share:
             number = partition.removeprefix("orders-")
             yield _partition(design, partition, name, (name,))
-            yield write.opened(design, m.IntervalKind.NAMED, name, 3800, partition)
-            yield write.opened(design, m.IntervalKind.DELIVERING, name, 3900, partition)
+            yield write.opened(design, messages.IntervalKind.NAMED, name, 3800, partition)
+            yield write.opened(design, messages.IntervalKind.DELIVERING, name, 3900, partition)
             nodes += [
-                m.Znode(path=f"/consumers/lab/{what}/orders/{number}", data=data, ephemeral=own, changed_ms=3800)
+                messages.Znode(path=f"/consumers/lab/{what}/orders/{number}", data=data, ephemeral=own, changed_ms=3800)
                 for what, data, own in (("owners", f"lab_{name}-0-0", True), ("offsets", "300", False))
             ]
-    yield write.said(design, 3900, m.Severity.INFO, "m1, m2 and m3 share 6 partitions")
+    yield write.said(design, 3900, messages.Severity.INFO, "m1, m2 and m3 share 6 partitions")
     if design == "zookeeper":
-        yield m.ZnodesChanged(design=design, put=tuple(nodes))
-        yield m.CountersChanged(design=design, counters=m.Counters(notifications=4, reads=90, writes=12, delivered=500))
+        yield messages.ZnodesChanged(design=design, put=tuple(nodes))
+        yield messages.CountersChanged(
+            design=design, counters=messages.Counters(notifications=4, reads=90, writes=12, delivered=500)
+        )
     else:
-        yield m.CountersChanged(design=design, counters=m.Counters(requests=14, delivered=500))
-        stable = m.Coordinator(
+        yield messages.CountersChanged(design=design, counters=messages.Counters(requests=14, delivered=500))
+        stable = messages.Coordinator(
             state="Stable", since_ms=3800, reason="assignment", generation=1, leader="m1", members=tuple(_SHARES)
         )
-        yield m.CoordinatorChanged(design=design, coordinator=stable)
+        yield messages.CoordinatorChanged(design=design, coordinator=stable)
 
 
-def _cut(write: _Writer, design: str) -> Iterator[m.AnyChange]:
-    yield _member(design, "m2", m.MemberState.CUT, _SHARES["m2"])
-    yield write.opened(design, m.IntervalKind.FAULT, "m2", 12_000, "cut")
-    yield write.said(design, 12_000, m.Severity.ACT, "m2 is cut off from its authority", members=("m2",))
+def _cut(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
+    yield _member(design, "m2", messages.MemberState.CUT, _SHARES["m2"])
+    yield write.opened(design, messages.IntervalKind.FAULT, "m2", 12_000, "cut")
+    yield write.said(design, 12_000, messages.Severity.ACT, "m2 is cut off from its authority", members=("m2",))
 
 
-def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[m.AnyChange]:
+def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[messages.AnyChange]:
     for partition in _SHARES["m2"]:
         if not two:
-            yield write.closed(design, m.IntervalKind.DELIVERING, "m2", 14_800, partition)
-        yield write.closed(design, m.IntervalKind.NAMED, "m2", 15_000, partition)
-        yield write.opened(design, m.IntervalKind.NAMED, "m1", 15_050, partition)
-        yield write.opened(design, m.IntervalKind.DELIVERING, "m1", 15_100, partition)
+            yield write.closed(design, messages.IntervalKind.DELIVERING, "m2", 14_800, partition)
+        yield write.closed(design, messages.IntervalKind.NAMED, "m2", 15_000, partition)
+        yield write.opened(design, messages.IntervalKind.NAMED, "m1", 15_050, partition)
+        yield write.opened(design, messages.IntervalKind.DELIVERING, "m1", 15_100, partition)
         yield _partition(design, partition, "m1", ("m1", "m2") if two else ("m1",))
     text = (
         "m2 is cut off, but still delivers orders-2: two members deliver it"
         if two
         else "orders-2 was unowned for 0.3 s: m2 released it before m1 had it"
     )
-    severity = m.Severity.ALARM if two else m.Severity.NOTICE
+    severity = messages.Severity.ALARM if two else messages.Severity.NOTICE
     yield write.said(design, 15_100, severity, text, members=("m1", "m2"), partition="orders-2")
 
 
-def _healed(write: _Writer, design: str) -> Iterator[m.AnyChange]:
-    yield write.closed(design, m.IntervalKind.FAULT, "m2", 25_000, "cut")
-    yield _member(design, "m2", m.MemberState.RUNNING)
+def _healed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
+    yield write.closed(design, messages.IntervalKind.FAULT, "m2", 25_000, "cut")
+    yield _member(design, "m2", messages.MemberState.RUNNING)
     for partition in _SHARES["m2"]:
-        yield write.closed(design, m.IntervalKind.DELIVERING, "m2", 25_000, partition)
+        yield write.closed(design, messages.IntervalKind.DELIVERING, "m2", 25_000, partition)
         yield _partition(design, partition, "m1", ("m1",))
 
 
@@ -205,14 +217,14 @@ class RecordedGame:
     until: int | None = None  #: the last increment that is played; the iteration then waits for ever
     watching: int = 0  #: subscribers now
 
-    def snapshot(self) -> m.Snapshot:
+    def snapshot(self) -> messages.Snapshot:
         """As of the last increment that is played."""
         now, increments = self.recording
         for increment in increments[: self.until]:
             now = applied(now, increment)
         return now
 
-    async def subscribe(self, after: int | None = None) -> AsyncIterator[m.Snapshot | m.Increment]:
+    async def subscribe(self, after: int | None = None) -> AsyncIterator[messages.Snapshot | messages.Increment]:
         first, increments = self.recording
         self.watching += 1
         try:

@@ -14,13 +14,13 @@ from tests.support.pages.played_example import example
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comparison.playground import messages as m
+    from comparison.playground import messages
 
 #: How many increments of the example have happened when...
 RUNNING, CUT, TWO_DELIVER, HEALED, WAITING, ENDED = 5, 7, 18, 19, 20, 23
 
 
-def example_at(count: int) -> m.Snapshot:
+def example_at(count: int) -> messages.Snapshot:
     """The example after so many increments."""
     now, increments = example()
     for increment in increments[:count]:

@@ -1,7 +1,8 @@
 """What each surface says of one analysed run: the same figures, taken from what each of them shows.
 
-`watch` shows a live group only, by what `describe` shows too (`comparison.group_columns`), so it has no figures here.
-The terminal and report.html print the metrics of result.json, and report.html draws the lanes of `report`.
+`watch` shows a live group only, by what `describe` shows too (`comparison.group_readers.columns`), so it has no
+figures here. The terminal and report.html print the metrics of result.json, and report.html draws the lanes of
+`report`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from comparison.ownership.cover import doubled_ns, stops
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.live.fold import GroupFold
 from comparison.report import terminal
 from comparison.report.export.picture import picture
@@ -149,13 +150,17 @@ def _named(track: Track, name: str) -> Iterator[Track]:
 def _played(events: list[dict[str, Any]], design: str, end_ns: int) -> dict[str, float]:
     """The counters of the playground, if it had been a game."""
     coordinated = design != ZOOKEEPER
-    group = m.Group(design=design, coordinated=coordinated, coordinator=m.Coordinator() if coordinated else None)
+    group = messages.Group(
+        design=design, coordinated=coordinated, coordinator=messages.Coordinator() if coordinated else None
+    )
     fold = GroupFold(group)
     for event in events:
         # Live, nobody sees ZooKeeper's log: members' answers stand for it.
         if event["ns"] < end_ns and (coordinated or not event["kind"].startswith("offset_")):
             fold.apply(event["ns"] / 1e6, event)
-    (counters,) = (each.counters for each in fold.drain(end_ns // 10**6, group) if isinstance(each, m.CountersChanged))
+    (counters,) = (
+        each.counters for each in fold.drain(end_ns // 10**6, group) if isinstance(each, messages.CountersChanged)
+    )
     found = {
         "two_delivering_partition_s": counters.two_delivering_ms / 1e3,
         "unowned_partition_s": counters.unowned_ms / 1e3,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import psutil
 
 from comparison.pipeline.analysis import analyze
-from comparison.progress import RunProgress
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import Experiments, plan
+from comparison.screen.progress import RunProgress
 
 if TYPE_CHECKING:
     from pathlib import Path

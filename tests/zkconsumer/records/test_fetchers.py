@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.errors import MessageSizeTooLarge, Retriable, Unavailable
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

@@ -15,8 +15,8 @@ from comparison.cli.completing.kinds import KINDS
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
 from comparison.cli.completing.table import About, Table, table_of
 from comparison.cli.main import COMMANDS, cli, main
-from kernel.cache_folder import CACHE_VARIABLE
 from kernel.designs import DESIGN_NAMES
+from kernel.platform.cache_folder import CACHE_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ for name in ("click", "rich", "jinja2", "kazoo", "kio", "aiokafka", "psutil", "j
 sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder)]
 sys.path.insert(0, sys.argv[1])
 names = [name[:-3].replace("/", ".") for name in zipfile.ZipFile(sys.argv[1]).namelist() if "__init__" not in name]
-driver = ("comparison.pipeline.session", "comparison.pipeline.training", "comparison.pipeline.spark.")
+driver = ("comparison.pipeline.spark.session", "comparison.pipeline.spark.training", "comparison.pipeline.spark.")
 for name in names:
     if name.startswith("comparison.pipeline.") and not name.startswith(driver):
         assert sys.argv[1] in importlib.import_module(name).__file__

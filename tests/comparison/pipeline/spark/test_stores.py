@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.spark.stores import StoreFault, copied
 from kernel.errors import Unavailable, UserError
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.trace.traces import write_run
 

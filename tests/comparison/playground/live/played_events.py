@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.applying import changed
 from comparison.playground.live.fold import GroupFold
 
-LIMITS = m.Limits()
+LIMITS = messages.Limits()
 
 
 class Scene:
@@ -16,11 +16,11 @@ class Scene:
 
     def __init__(self, design: str, **group: Any) -> None:
         coordinated = design != "zookeeper"
-        coordinator = m.Coordinator() if coordinated else None
-        self.group = m.Group(design=design, coordinated=coordinated, coordinator=coordinator, **group)
+        coordinator = messages.Coordinator() if coordinated else None
+        self.group = messages.Group(design=design, coordinated=coordinated, coordinator=coordinator, **group)
         self.fold = GroupFold(self.group)
         self.now_ms = 0
-        self.changes: list[m.AnyChange] = []
+        self.changes: list[messages.AnyChange] = []
         self._owned: dict[str, set[int]] = {}
 
     def at(self, now_ms: int) -> Self:
@@ -31,7 +31,7 @@ class Scene:
         self.fold.apply(self.now_ms, {"kind": kind, "process": process, **fields})
         return self
 
-    def drain(self) -> list[m.AnyChange]:
+    def drain(self) -> list[messages.AnyChange]:
         """What a page gets now; it applies it."""
         self.changes = self.fold.drain(self.now_ms, self.group)
         self.group = changed(self.group, self.changes, self.now_ms, LIMITS)
@@ -84,13 +84,13 @@ class Scene:
     def told(self) -> list[str]:
         return [sentence.text for sentence in self.group.feed]
 
-    def shown(self, name: str) -> m.Member:
+    def shown(self, name: str) -> messages.Member:
         return next(member for member in self.group.members if member.name == name)
 
-    def partition(self, number: int) -> m.Partition:
+    def partition(self, number: int) -> messages.Partition:
         return next(each for each in self.group.partitions if each.name == f"orders-{number}")
 
-    def lanes(self, kind: m.IntervalKind) -> list[tuple[str, str, int, int | None]]:
+    def lanes(self, kind: messages.IntervalKind) -> list[tuple[str, str, int, int | None]]:
         """(member, partition or label, from, to) of each interval."""
         return [
             (each.member, each.partition or each.label, each.from_ms, each.to_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from tests.comparison.playground.live.played_events import Scene
 
 
@@ -17,15 +17,15 @@ def two_members(design: str) -> Scene:
 def test_members_and_both_truths_are_shown_by_place() -> None:
     scene = two_members("zookeeper")
     assert [(each.name, each.state, each.delivers) for each in scene.group.members] == [
-        ("m1", m.MemberState.RUNNING, ("orders-0", "orders-1")),
-        ("m2", m.MemberState.RUNNING, ("orders-2",)),
+        ("m1", messages.MemberState.RUNNING, ("orders-0", "orders-1")),
+        ("m2", messages.MemberState.RUNNING, ("orders-2",)),
     ]
     assert [(each.name, each.owner, each.deliverers) for each in scene.group.partitions] == [
         ("orders-0", "m1", ("m1",)),
         ("orders-1", "m1", ("m1",)),
         ("orders-2", "m2", ("m2",)),
     ]
-    assert scene.lanes(m.IntervalKind.NAMED)[0] == ("m1", "orders-0", 100, None)
+    assert scene.lanes(messages.IntervalKind.NAMED)[0] == ("m1", "orders-0", 100, None)
 
 
 def test_an_owner_that_was_named_before_it_said_a_word_gets_its_name_later() -> None:
@@ -34,7 +34,7 @@ def test_an_owner_that_was_named_before_it_said_a_word_gets_its_name_later() -> 
     assert scene.partition(0).owner == "m1-id"
     scene.at(90).event("member_started", "m1", member="m1-id", group="lab").owns("m1", 0).at(150).named("", 0)
     scene.drain()
-    assert scene.lanes(m.IntervalKind.NAMED) == [("m1", "orders-0", 50, 150)]
+    assert scene.lanes(messages.IntervalKind.NAMED) == [("m1", "orders-0", 50, 150)]
 
 
 def test_a_group_in_which_nothing_happens_has_no_changes() -> None:
@@ -46,7 +46,7 @@ def test_a_member_that_is_cut_off_but_delivers_is_an_alarm_and_counted() -> None
     scene.at(4000).named("m1-id-0", 2).owns("m1", 0, 1, 2)
     for n, at_ms in enumerate((4000, 4400, 4900)):
         scene.at(at_ms).delivered("m2", 2, n, n).at(at_ms + 100).delivered("m1", 2, 10 + n, 10 + n).drain()
-    assert scene.shown("m2").state is m.MemberState.CUT
+    assert scene.shown("m2").state is messages.MemberState.CUT
     assert (scene.partition(2).owner, scene.partition(2).deliverers) == ("m1", ("m1", "m2"))
     scene.at(6000).healed("cut", "m2").owns("m2", kind="partitions_lost").later()
     assert scene.told == [
@@ -56,9 +56,9 @@ def test_a_member_that_is_cut_off_but_delivers_is_an_alarm_and_counted() -> None
         "orders-2: one member again, after 2.0 s with two",
     ]
     alarm = scene.group.feed[1]
-    assert (alarm.severity, alarm.partition, alarm.members) == (m.Severity.ALARM, "orders-2", ("m1", "m2"))
+    assert (alarm.severity, alarm.partition, alarm.members) == (messages.Severity.ALARM, "orders-2", ("m1", "m2"))
     assert scene.group.counters.two_delivering_ms == 800  # from the first poll of the one to the last of the other
-    assert scene.lanes(m.IntervalKind.FAULT) == [("m2", "cut", 1000, 6000)]
+    assert scene.lanes(messages.IntervalKind.FAULT) == [("m2", "cut", 1000, 6000)]
 
 
 def test_a_handover_tells_for_how_long_nobody_delivered() -> None:
@@ -88,11 +88,11 @@ def test_a_killed_member_is_missed_after_a_second_and_its_start_is_another_proce
     scene.at(2100).drain()
     scene.later(500)
     assert scene.told == ["m2 was killed", "nobody has delivered orders-2 since m2 was killed"]
-    assert (scene.shown("m2").state, scene.shown("m2").ended) == (m.MemberState.ENDED, "killed")
+    assert (scene.shown("m2").state, scene.shown("m2").ended) == (messages.MemberState.ENDED, "killed")
     scene.at(4000).owns("m1", 0, 1, 2).later()
     assert scene.told[-1] == "m2 was killed: nobody delivered orders-2 for 3.0 s, until m1 took over"
     scene.at(7000).member("m2.2").drain()
-    assert (scene.shown("m2").process, scene.shown("m2").state) == ("m2.2", m.MemberState.RUNNING)
+    assert (scene.shown("m2").process, scene.shown("m2").state) == ("m2.2", messages.MemberState.RUNNING)
     assert scene.at(7100).ended("m2", "kill").drain() == [], "the end of an earlier process changes nothing"
 
 
@@ -100,13 +100,13 @@ def test_a_process_that_ends_after_another_was_started_in_its_place_leaves_nothi
     scene = two_members("static").at(1000).member("m2.2").at(1100).ended("m2", "leave")
     scene.drain()
     assert scene.partition(2).deliverers == ()
-    assert scene.shown("m2").state is m.MemberState.RUNNING
+    assert scene.shown("m2").state is messages.MemberState.RUNNING
 
 
 def test_a_frozen_member_delivers_nothing_and_goes_on_believing() -> None:
     scene = two_members("eager").at(1000).fault("freeze", "m2")
     scene.drain()
-    assert (scene.shown("m2").state, scene.partition(2).deliverers) == (m.MemberState.FROZEN, ())
+    assert (scene.shown("m2").state, scene.partition(2).deliverers) == (messages.MemberState.FROZEN, ())
     assert scene.shown("m2").delivers == ("orders-2",)
     scene.at(3000).owns("m1", 0, 1, 2).at(5000).healed("freeze", "m2").later()
     assert scene.partition(2).deliverers == ("m1", "m2")
@@ -128,8 +128,8 @@ def test_slow_and_stepped_members_are_marked() -> None:
 
 def test_a_step_that_waits_shows_its_rows_of_the_table() -> None:
     table = (
-        m.StepRow(step="R5", phase="release", does="delete the owner nodes", requests="delete x k"),
-        m.StepRow(step="R11", phase="claim", does="create the owner nodes", requests="create x k'"),
+        messages.StepRow(step="R5", phase="release", does="delete the owner nodes", requests="delete x k"),
+        messages.StepRow(step="R11", phase="claim", does="create the owner nodes", requests="create x k'"),
     )
     scene = Scene("zookeeper", table=table).member("m1").at(500)
     waits = {"op": "delete", "path": "/consumers/lab/owners/orders/3", "step": "R5"}
@@ -185,7 +185,7 @@ def test_the_coordinator_shows_state_generation_leader_and_members() -> None:
     scene.event("group_changed", "broker-2", **changes, state="PreparingRebalance", reason="member added")
     scene.event("phase_entered", "m2", member="m2-id", stream=0, phase="decide", attempt=1)
     scene.at(300).event("group_changed", "broker-2", **changes, state="Stable", reason="assignment stored").later()
-    assert scene.group.coordinator == m.Coordinator(
+    assert scene.group.coordinator == messages.Coordinator(
         state="Stable", since_ms=300, reason="assignment stored", generation=3, leader="m2", members=("m1", "m2")
     )
     assert scene.shown("m2").leads
@@ -220,7 +220,7 @@ def test_phases_are_lanes_of_their_member() -> None:
     assert scene.shown("m1").rebalancing == "join"
     scene.at(150).event("phase_entered", "m1", phase="claim", attempt=1)
     scene.at(190).event("attempt_ended", "m1", attempt=1, outcome="conflict").later()
-    assert scene.lanes(m.IntervalKind.PHASE) == [("m1", "join", 100, 150), ("m1", "claim", 150, 190)]
+    assert scene.lanes(messages.IntervalKind.PHASE) == [("m1", "join", 100, 150), ("m1", "claim", 150, 190)]
     assert scene.told == ["m1 found a partition still claimed by another member; retrying after a backoff"]
 
 
@@ -243,5 +243,5 @@ def test_the_end_of_the_game_is_no_part_of_it() -> None:
     scene = two_members("eager").event("stage_entered", stage="stop").at(1000)
     scene.owns("m1", kind="partitions_revoked").ended("m1", "stop").later()
     assert scene.told == []
-    assert scene.shown("m1").state is m.MemberState.RUNNING
+    assert scene.shown("m1").state is messages.MemberState.RUNNING
     assert scene.group.counters.unowned_ms == 0

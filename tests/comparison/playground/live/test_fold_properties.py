@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from tests.comparison.playground.live.played_events import Scene
 
 PROCESSES = ("m1", "m2", "m3")
@@ -65,15 +65,15 @@ def test_how_often_the_page_is_brought_up_to_date_changes_nothing_but_sentences(
 def test_open_lanes_are_those_who_deliver_and_are_named(plays) -> None:
     group = played(plays).group
     open_ = [each for each in group.intervals if each.to_ms is None]
-    delivering = {(each.partition, each.member) for each in open_ if each.kind is m.IntervalKind.DELIVERING}
-    named = {(each.partition, each.member) for each in open_ if each.kind is m.IntervalKind.NAMED}
+    delivering = {(each.partition, each.member) for each in open_ if each.kind is messages.IntervalKind.DELIVERING}
+    named = {(each.partition, each.member) for each in open_ if each.kind is messages.IntervalKind.NAMED}
     assert delivering == {(each.name, member) for each in group.partitions for member in each.deliverers}
     assert named == {(each.name, each.owner) for each in group.partitions if each.owner}
 
 
 @given(PLAYS)
 def test_lanes_of_one_member_and_partition_never_overlap(plays) -> None:
-    lanes: dict[object, list[m.Interval]] = {}
+    lanes: dict[object, list[messages.Interval]] = {}
     for each in played(plays).group.intervals:
         lanes.setdefault((each.kind, each.member, each.partition, each.label), []).append(each)
     for intervals in lanes.values():
@@ -85,7 +85,9 @@ def test_lanes_of_one_member_and_partition_never_overlap(plays) -> None:
 @given(PLAYS)
 def test_who_is_frozen_or_ended_delivers_nothing(plays) -> None:
     group = played(plays).group
-    silent = {each.name for each in group.members if each.state in (m.MemberState.FROZEN, m.MemberState.ENDED)}
+    silent = {
+        each.name for each in group.members if each.state in (messages.MemberState.FROZEN, messages.MemberState.ENDED)
+    }
     assert not silent.intersection(member for each in group.partitions for member in each.deliverers)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from comparison.playground.play.broadcast import Broadcast
 from kernel.waiting import until
 
 
 def fresh(kept: int = 10) -> Broadcast:
-    return Broadcast(m.Snapshot(seq=0, at_ms=0, status=m.Status.RUNNING), kept=kept)
+    return Broadcast(messages.Snapshot(seq=0, at_ms=0, status=messages.Status.RUNNING), kept=kept)
 
 
 async def received(broadcast: Broadcast, after: int | None = None) -> list[tuple[str, int]]:
@@ -51,8 +51,8 @@ async def test_a_page_that_has_fallen_too_far_behind_gets_a_snapshot() -> None:
 
 async def test_the_snapshot_has_every_change() -> None:
     broadcast = fresh()
-    broadcast.publish(100, [m.StatusChanged(status=m.Status.FAILED, reason="the disk is full")])
-    assert (broadcast.snapshot.status, broadcast.snapshot.reason) == (m.Status.FAILED, "the disk is full")
+    broadcast.publish(100, [messages.StatusChanged(status=messages.Status.FAILED, reason="the disk is full")])
+    assert (broadcast.snapshot.status, broadcast.snapshot.reason) == (messages.Status.FAILED, "the disk is full")
 
 
 async def test_a_game_knows_for_how_long_nobody_has_watched() -> None:

@@ -7,8 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from comparison.playground.web.server import serving
 
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
 class StagedGame:
     """Implements `comparison.playground.messages.Game`; `kept` increments can be received later."""
 
-    def __init__(self, first: m.Snapshot, *, kept: int = 1000) -> None:
+    def __init__(self, first: messages.Snapshot, *, kept: int = 1000) -> None:
         self.now = first
-        self.commands: list[c.AnyCommand] = []
-        self.answers: list[c.Answer] = []  #: to the next commands; the others are accepted
+        self.commands: list[commands.AnyCommand] = []
+        self.answers: list[commands.Answer] = []  #: to the next commands; the others are accepted
         self.watching = 0
         self.received = 0  #: items that subscribers were given
         self._kept = kept
-        self._increments: list[m.Increment] = []
+        self._increments: list[messages.Increment] = []
         self._news = asyncio.Event()
         self._is_over = False
         self._losses = 0
 
-    def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
+    def change(self, *changes: messages.AnyChange, after_ms: int = 100) -> None:
         """One increment. On the loop's thread."""
-        increment = m.Increment(seq=self.now.seq + 1, at_ms=self.now.at_ms + after_ms, changes=changes)
+        increment = messages.Increment(seq=self.now.seq + 1, at_ms=self.now.at_ms + after_ms, changes=changes)
         self.now = applied(self.now, increment)
         self._increments = [*self._increments, increment][-self._kept :]
         self._wake()
@@ -53,10 +52,10 @@ class StagedGame:
         self._news.set()
         self._news = asyncio.Event()
 
-    def snapshot(self) -> m.Snapshot:
+    def snapshot(self) -> messages.Snapshot:
         return self.now
 
-    async def subscribe(self, after: int | None = None) -> AsyncIterator[m.Snapshot | m.Increment]:
+    async def subscribe(self, after: int | None = None) -> AsyncIterator[messages.Snapshot | messages.Increment]:
         self.watching += 1
         losses = self._losses
         try:
@@ -75,14 +74,14 @@ class StagedGame:
         finally:
             self.watching -= 1
 
-    def _next(self, after: int | None) -> m.Snapshot | m.Increment | None:
+    def _next(self, after: int | None) -> messages.Snapshot | messages.Increment | None:
         if after == self.now.seq:
             return None
         return next((each for each in self._increments if after is not None and each.seq == after + 1), self.now)
 
-    async def command(self, command: c.AnyCommand) -> c.Answer:
+    async def command(self, command: commands.AnyCommand) -> commands.Answer:
         self.commands.append(command)
-        return self.answers.pop(0) if self.answers else c.Answer(accepted=True)
+        return self.answers.pop(0) if self.answers else commands.Answer(accepted=True)
 
 
 class ServedGame:
@@ -95,7 +94,7 @@ class ServedGame:
     def address(self) -> str:
         return self.served.address
 
-    def change(self, *changes: m.AnyChange, after_ms: int = 100) -> None:
+    def change(self, *changes: messages.AnyChange, after_ms: int = 100) -> None:
         self._loop.call_soon_threadsafe(lambda: self.game.change(*changes, after_ms=after_ms))
 
     def lose(self) -> None:
@@ -106,7 +105,7 @@ class ServedGame:
 
 
 @contextmanager
-def served_game(first: m.Snapshot) -> Iterator[ServedGame]:
+def served_game(first: messages.Snapshot) -> Iterator[ServedGame]:
     """Serve a staged game that begins with this snapshot, until the context ends."""
     game, ready, found, stop = StagedGame(first), threading.Event(), [], []
 

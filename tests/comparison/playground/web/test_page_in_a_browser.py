@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from comparison.playground import messages as m
+from comparison.playground import messages
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
 from tests.support.pages.browser import DESKTOP, PHONE, running_browser
@@ -186,18 +186,18 @@ def test_hostile_names_stay_text(browser: Any) -> None:
     group = game.groups[0]
     hostile = replace(
         group,
-        members=(replace(group.members[0], id=evil, ended=evil, delivers=(evil,), state=m.MemberState.ENDED),),
-        partitions=(m.Partition(name=evil, owner=evil, deliverers=(evil, "m1")),),
-        znodes=(m.Znode(path=f"/consumers/{evil}/ids/x", data=evil),),
-        waiting=(m.Waiting(member=evil, operation=evil, path=evil, step=evil, rows=(99,)),),
-        feed=(m.Sentence(id=1, at_ms=1, severity=m.Severity.ALARM, text=evil),),
+        members=(replace(group.members[0], id=evil, ended=evil, delivers=(evil,), state=messages.MemberState.ENDED),),
+        partitions=(messages.Partition(name=evil, owner=evil, deliverers=(evil, "m1")),),
+        znodes=(messages.Znode(path=f"/consumers/{evil}/ids/x", data=evil),),
+        waiting=(messages.Waiting(member=evil, operation=evil, path=evil, step=evil, rows=(99,)),),
+        feed=(messages.Sentence(id=1, at_ms=1, severity=messages.Severity.ALARM, text=evil),),
         intervals=(
-            m.Interval(id=1, kind=m.IntervalKind.DELIVERING, member=evil, partition=evil, from_ms=0),
-            m.Interval(id=2, kind=m.IntervalKind.FAULT, member=evil, label=evil, from_ms=0),
-            m.Interval(id=3, kind=m.IntervalKind.PHASE, member="m1", label=evil, from_ms=0),
+            messages.Interval(id=1, kind=messages.IntervalKind.DELIVERING, member=evil, partition=evil, from_ms=0),
+            messages.Interval(id=2, kind=messages.IntervalKind.FAULT, member=evil, label=evil, from_ms=0),
+            messages.Interval(id=3, kind=messages.IntervalKind.PHASE, member="m1", label=evil, from_ms=0),
         ),
     )
-    now = replace(game, reason=evil, run_folder=evil, status=m.Status.FAILED, groups=(hostile, game.groups[1]))
+    now = replace(game, reason=evil, run_folder=evil, status=messages.Status.FAILED, groups=(hostile, game.groups[1]))
     with served_game(now) as served, opened(browser, served.address) as page:
         assert page.locator("script").count() == 1
         assert page.locator("img, iframe, object").count() == 0
@@ -232,10 +232,12 @@ def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any, forgotten: bool) -> None:
     now = example_at(RUNNING)
-    ended = m.Interval(id=1, kind=m.IntervalKind.DELIVERING, member="m1", partition="t-0", from_ms=0, to_ms=5000)
+    ended = messages.Interval(
+        id=1, kind=messages.IntervalKind.DELIVERING, member="m1", partition="t-0", from_ms=0, to_ms=5000
+    )
     group = replace(
         now.groups[0],
-        partitions=(m.Partition(name="t-0", delivered=9),),
+        partitions=(messages.Partition(name="t-0", delivered=9),),
         intervals=() if forgotten else (ended,),
     )
     with served_game(replace(now, at_ms=150_000, groups=(group,))) as game, opened(browser, game.address) as page:
@@ -257,7 +259,7 @@ def test_lanes_of_both_designs_stand_side_by_side(browser: Any) -> None:
 def test_times_stay_below_the_lanes_when_there_are_more_of_them(browser: Any) -> None:
     with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
         before = page.locator(".lane-plot").first.bounding_box()["height"]
-        game.change(m.PartitionChanged(design="zookeeper", partition=m.Partition(name="orders-6")))
+        game.change(messages.PartitionChanged(design="zookeeper", partition=messages.Partition(name="orders-6")))
         waits_until(page, f"document.querySelector('.lane-plot').getBoundingClientRect().height > {before}")
         times = column(page, "zookeeper").locator(".lane-plot .at").all()
         assert len(times) > 2
@@ -266,7 +268,9 @@ def test_times_stay_below_the_lanes_when_there_are_more_of_them(browser: Any) ->
 
 def test_long_feed_does_not_make_the_page_longer(browser: Any) -> None:
     now = example_at(CUT)
-    feed = tuple(m.Sentence(id=n, at_ms=n, severity=m.Severity.NOTICE, text=f"sentence {n}") for n in range(200))
+    feed = tuple(
+        messages.Sentence(id=n, at_ms=n, severity=messages.Severity.NOTICE, text=f"sentence {n}") for n in range(200)
+    )
     groups = tuple(replace(each, feed=feed) for each in now.groups)
     with served_game(replace(now, groups=groups)) as game, opened(browser, game.address) as page:
         size = page.evaluate("[document.documentElement.scrollHeight, document.body.getBoundingClientRect().bottom]")
@@ -304,7 +308,9 @@ def test_counters_follow_the_game_and_alarms_stand_out(browser: Any) -> None:
         reads = column(page, "zookeeper").locator('[data-counter="reads"] dd')
         assert reads.text_content() == "90"
         note_what_lights(page)
-        game.change(m.CountersChanged(design="zookeeper", counters=m.Counters(reads=1234, two_delivering_ms=2500)))
+        game.change(
+            messages.CountersChanged(design="zookeeper", counters=messages.Counters(reads=1234, two_delivering_ms=2500))
+        )
         waits_until(page, "lights.some((each) => each.includes('1,234'))")
         alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_ms"].alarm')
         assert alarm.locator("dd").text_content() == "2.5 s"
@@ -318,8 +324,8 @@ def test_tree_shows_whose_a_znode_is_and_lights_what_changes(browser: Any) -> No
         assert tree.locator(".lit").count() == 0
         note_what_lights(page)
         offset, owner = "/consumers/lab/offsets/orders/0", "/consumers/lab/owners/orders/2"
-        put = (m.Znode(path=offset, data="345", version=1, changed_ms=5000),)
-        game.change(m.ZnodesChanged(design="zookeeper", put=put, gone=(owner,)))
+        put = (messages.Znode(path=offset, data="345", version=1, changed_ms=5000),)
+        game.change(messages.ZnodesChanged(design="zookeeper", put=put, gone=(owner,)))
         waits_until(page, "lights.some((each) => each.includes('345'))")
         gone = tree.locator(".gone")
         assert gone.locator(".data").text_content() == "deleted"
@@ -332,8 +338,10 @@ def test_state_machine_lights_the_present_state_and_the_move_to_it(browser: Any)
         part = column(page, "eager").locator(".coordinator")
         assert part.locator(".box.now").text_content() == "Stable"
         part.locator(".move").first.wait_for(state="attached")
-        now = m.Coordinator(state="PreparingRebalance", since_ms=9000, reason="member added", generation=1, leader="m1")
-        game.change(m.CoordinatorChanged(design="eager", coordinator=now))
+        now = messages.Coordinator(
+            state="PreparingRebalance", since_ms=9000, reason="member added", generation=1, leader="m1"
+        )
+        game.change(messages.CoordinatorChanged(design="eager", coordinator=now))
         part.locator(".box.now", has_text="PreparingRebalance").wait_for()
         assert "member added" in part.locator(".move.taken").text_content()
         assert part.locator(".facts dd").all_text_contents() == [
@@ -346,8 +354,10 @@ def test_feed_is_a_log_with_the_newest_first(browser: Any) -> None:
         log = page.get_by_role("log", name="What happens in zookeeper")
         assert log.get_attribute("aria-live") == "polite"
         assert log.locator("p").count() == 2
-        said = m.Sentence(id=999, at_ms=65_000, severity=m.Severity.ALARM, text="two members deliver orders-2")
-        game.change(m.Said(design="zookeeper", sentence=said))
+        said = messages.Sentence(
+            id=999, at_ms=65_000, severity=messages.Severity.ALARM, text="two members deliver orders-2"
+        )
+        game.change(messages.Said(design="zookeeper", sentence=said))
         log.get_by_text("two members deliver").wait_for()
         assert log.locator("p").first.text_content() == "1:05⚠alarm: two members deliver orders-2"
 
@@ -355,10 +365,11 @@ def test_feed_is_a_log_with_the_newest_first(browser: Any) -> None:
 def test_member_that_joins_gets_a_card_and_one_that_ends_keeps_it(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         game.change(
-            m.MemberChanged(design="eager", member=m.Member(name="m10", process="m10")),
-            m.MemberChanged(design="eager", member=m.Member(name="m4", process="m4", leads=True)),
-            m.MemberChanged(
-                design="eager", member=m.Member(name="m2", process="m2.2", state=m.MemberState.ENDED, ended="killed")
+            messages.MemberChanged(design="eager", member=messages.Member(name="m10", process="m10")),
+            messages.MemberChanged(design="eager", member=messages.Member(name="m4", process="m4", leads=True)),
+            messages.MemberChanged(
+                design="eager",
+                member=messages.Member(name="m2", process="m2.2", state=messages.MemberState.ENDED, ended="killed"),
             ),
         )
         card(page, "eager", "m10").wait_for()
@@ -385,7 +396,7 @@ def test_page_goes_on_after_its_connection_was_lost(browser: Any) -> None:
         )
         game.lose()
         waits_until(page, "told.some((each) => each.startsWith('The connection to the game is lost'))")
-        game.change(m.RateChanged(design="eager", rate=77))
+        game.change(messages.RateChanged(design="eager", rate=77))
         column(page, "eager").get_by_text("77 records/s").wait_for()
         assert page.get_by_role("alert").text_content() == ""
         assert game.game.received == 2  # the first snapshot, and the increment that was missed: no second snapshot
@@ -407,8 +418,8 @@ def test_end_of_the_game_leads_to_its_report(browser: Any, tmp_path: Any) -> Non
     path = tmp_path / "report.html"
     path.write_text("<h1>What was found</h1>")
     with served_game(example_at(HEALED)) as game, opened(browser, game.address) as page:
-        end = m.StatusChanged(
-            status=m.Status.ENDED, reason="stopped on the page", run_folder="runs/x", report=str(path)
+        end = messages.StatusChanged(
+            status=messages.Status.ENDED, reason="stopped on the page", run_folder="runs/x", report=str(path)
         )
         game.change(end)
         game.end()

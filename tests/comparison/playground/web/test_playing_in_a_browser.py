@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.comparison.playground.web.staged_game import ServedGame
 
-State = m.MemberState
+State = messages.MemberState
 #: What can be done in each state; the states of `MemberAction`.
 POSSIBLE = {
     State.PENDING: {Action.KILL},
@@ -57,14 +56,14 @@ def browser() -> Iterator[Any]:
         yield started
 
 
-def sent(game: ServedGame, *expected: c.AnyCommand) -> None:
+def sent(game: ServedGame, *expected: commands.AnyCommand) -> None:
     """Wait until the game has been given these commands, and no others."""
     wait_until(lambda: len(game.game.commands) >= len(expected), 60, lambda: f"{expected}, not {game.game.commands}")
     assert game.game.commands == list(expected)
     game.game.commands.clear()
 
 
-def with_state(state: m.MemberState) -> m.Snapshot:
+def with_state(state: messages.MemberState) -> messages.Snapshot:
     """The running example, m2 of eager in another state."""
     now = example_at(RUNNING)
     members = tuple(replace(each, state=state) if each.name == "m2" else each for each in now.groups[1].members)
@@ -75,7 +74,7 @@ def with_state(state: m.MemberState) -> m.Snapshot:
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_a_card_offers_what_can_be_done_in_its_members_state(browser: Any, state: m.MemberState) -> None:
+def test_a_card_offers_what_can_be_done_in_its_members_state(browser: Any, state: messages.MemberState) -> None:
     with served_game(with_state(state)) as game, opened(browser, game.address) as page:
         found = card(page, "eager", "m2").locator('.buttons button:not([aria-disabled="true"])')
         assert set(found.all_text_contents()) == {LABELS[each] for each in POSSIBLE[state]}
@@ -83,7 +82,7 @@ def test_a_card_offers_what_can_be_done_in_its_members_state(browser: Any, state
             button.click()
         delays = {Action.SLOW: 200}
         order = [each for each in LABELS if each in POSSIBLE[state]]
-        sent(game, *(c.ActOnMember(action=each, member="m2", delay_ms=delays.get(each, 0)) for each in order))
+        sent(game, *(commands.ActOnMember(action=each, member="m2", delay_ms=delays.get(each, 0)) for each in order))
 
 
 def test_what_cannot_be_done_now_does_nothing_and_keeps_the_focus(browser: Any) -> None:
@@ -91,8 +90,10 @@ def test_what_cannot_be_done_now_does_nothing_and_keeps_the_focus(browser: Any) 
         freeze = card(page, "eager", "m2").get_by_role("button", name="Freeze: m2")
         freeze.focus()
         page.keyboard.press("Enter")
-        sent(game, c.ActOnMember(action=Action.FREEZE, member="m2"))
-        game.change(m.MemberChanged(design="eager", member=m.Member(name="m2", process="m2", state=State.FROZEN)))
+        sent(game, commands.ActOnMember(action=Action.FREEZE, member="m2"))
+        game.change(
+            messages.MemberChanged(design="eager", member=messages.Member(name="m2", process="m2", state=State.FROZEN))
+        )
         card(page, "eager", "m2").get_by_role("button", name="Continue: m2").wait_for()
         assert page.evaluate("document.activeElement.textContent") == "Continue"
         page.keyboard.press("Shift+Tab")
@@ -101,15 +102,15 @@ def test_what_cannot_be_done_now_does_nothing_and_keeps_the_focus(browser: Any) 
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         page.keyboard.press(" ")
-        sent(game, c.ActOnMember(action=Action.KILL, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.KILL, member="m2"))
 
 
 def test_slow_member_gets_its_full_speed_back(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        slow = m.Member(name="m1", process="m1", state=State.RUNNING, delay_ms=200)
-        game.change(m.MemberChanged(design="eager", member=slow))
+        slow = messages.Member(name="m1", process="m1", state=State.RUNNING, delay_ms=200)
+        game.change(messages.MemberChanged(design="eager", member=slow))
         card(page, "eager", "m1").get_by_role("button", name="Full speed: m1").click()
-        sent(game, c.ActOnMember(action=Action.SLOW, member="m1", delay_ms=0))
+        sent(game, commands.ActOnMember(action=Action.SLOW, member="m1", delay_ms=0))
 
 
 @pytest.mark.parametrize("how", ["pointer", "key"])
@@ -118,17 +119,17 @@ def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any, how:
         kill = card(page, "eager", "m2").get_by_role("button", name="Kill")
         assert kill.get_attribute("aria-label") == "Kill: m2 in zookeeper and eager"
         kill.click()
-        sent(game, c.ActOnMember(action=Action.KILL, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.KILL, member="m2"))
         if how == "key":
             page.keyboard.press("b")
         else:
             page.get_by_label("its own column alone").check()
         column(page, "eager").get_by_role("button", name="Kill: m2 in eager").click()
-        sent(game, c.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
+        sent(game, commands.ActOnMember(action=Action.KILL, member="m2", designs=("eager",)))
 
 
-@pytest.mark.parametrize("status", [m.Status.STARTING, m.Status.ENDED])
-def test_nothing_can_be_done_before_the_game_runs_and_after_it(browser: Any, status: m.Status) -> None:
+@pytest.mark.parametrize("status", [messages.Status.STARTING, messages.Status.ENDED])
+def test_nothing_can_be_done_before_the_game_runs_and_after_it(browser: Any, status: messages.Status) -> None:
     now = replace(example_at(RUNNING), status=status)
     with served_game(now) as game, opened(browser, game.address) as page:
         assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
@@ -143,14 +144,14 @@ def test_nothing_can_be_done_before_the_game_runs_and_after_it(browser: Any, sta
 @pytest.mark.parametrize(
     ("button", "command"),
     [
-        ("Add one", c.AddMembers(count=1)),
-        ("Add five", c.AddMembers(count=5)),
-        ("Add 2 partitions", c.AddPartitions(count=2)),
-        ("Faster", c.SetRate(per_second=200)),
-        ("Slower", c.SetRate(per_second=100)),
+        ("Add one", commands.AddMembers(count=1)),
+        ("Add five", commands.AddMembers(count=5)),
+        ("Add 2 partitions", commands.AddPartitions(count=2)),
+        ("Faster", commands.SetRate(per_second=200)),
+        ("Slower", commands.SetRate(per_second=100)),
     ],
 )
-def test_the_groups_buttons_act_on_all_of_it(browser: Any, button: str, command: c.AnyCommand) -> None:
+def test_the_groups_buttons_act_on_all_of_it(browser: Any, button: str, command: commands.AnyCommand) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         column(page, "zookeeper").get_by_role("button", name=button).click()
         sent(game, command)
@@ -163,19 +164,19 @@ def test_rate_stays_within_the_games_limits(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         eager = column(page, "eager")
         for rate, button in ((1000, "Faster"), (0, "Slower")):
-            game.change(m.RateChanged(design="eager", rate=rate))
+            game.change(messages.RateChanged(design="eager", rate=rate))
             eager.get_by_text(f"{rate} records/s", exact=True).wait_for()
             eager.get_by_role("button", name=button).click()
         eager.get_by_role("button", name="Faster").click()
-        sent(game, c.SetRate(per_second=10))
+        sent(game, commands.SetRate(per_second=10))
 
 
 def test_refusal_is_said_in_the_games_words(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         said = page.locator("#said")
         game.game.answers = [
-            c.Answer(accepted=False, reason="the group has 12 members; the maximum is 12"),
-            c.Answer(accepted=True, reason="eager: m2 is frozen"),
+            commands.Answer(accepted=False, reason="the group has 12 members; the maximum is 12"),
+            commands.Answer(accepted=True, reason="eager: m2 is frozen"),
         ]
         add = column(page, "eager").get_by_role("button", name="Add one")
         add.click()
@@ -199,11 +200,12 @@ def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> 
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         assert card(page, "eager", "m3").get_by_role("button", name="Step by step: m3").count() == 0
         card(page, "zookeeper", "m3").get_by_role("button", name="Step by step: m3").click()
-        sent(game, c.SetStepping(member="m3", on=True, designs=("zookeeper",)))
-        stepped = m.Member(name="m3", process="m3", state=State.RUNNING, stepping=True)
+        sent(game, commands.SetStepping(member="m3", on=True, designs=("zookeeper",)))
+        stepped = messages.Member(name="m3", process="m3", state=State.RUNNING, stepping=True)
         waiting = example_at(WAITING).groups[0].waiting
         game.change(
-            m.MemberChanged(design="zookeeper", member=stepped), m.WaitingChanged(design="zookeeper", waiting=waiting)
+            messages.MemberChanged(design="zookeeper", member=stepped),
+            messages.WaitingChanged(design="zookeeper", waiting=waiting),
         )
         steps = column(page, "zookeeper").locator(".steps")
         steps.get_by_text(
@@ -212,12 +214,12 @@ def test_member_is_stepped_in_its_own_design_and_shows_its_row(browser: Any) -> 
         assert steps.locator('[aria-current="step"]').locator("th").text_content() == "R5"
         assert steps.locator('[aria-current="step"]').is_visible()
         page.keyboard.press("n")
-        sent(game, c.LetGo(member="m3", designs=("zookeeper",)))
-        game.change(m.WaitingChanged(design="zookeeper"))
+        sent(game, commands.LetGo(member="m3", designs=("zookeeper",)))
+        game.change(messages.WaitingChanged(design="zookeeper"))
         wait_until(lambda: steps.locator("[aria-current]").count() == 0, 60, "no row to be marked")
         page.keyboard.press("n")
         card(page, "zookeeper", "m3").get_by_role("button", name="Step by step: m3", pressed=True).click()
-        sent(game, c.SetStepping(member="m3", on=False, designs=("zookeeper",)))
+        sent(game, commands.SetStepping(member="m3", on=False, designs=("zookeeper",)))
 
 
 def test_each_waiting_member_is_let_go_and_the_key_takes_the_one_that_waits_longest(browser: Any) -> None:
@@ -231,7 +233,7 @@ def test_each_waiting_member_is_let_go_and_the_key_takes_the_one_that_waits_long
         page.keyboard.press("n")
         page.get_by_role("button", name="Let m3 go").click()
         designs = ("zookeeper",)
-        sent(game, c.LetGo(member="m1", designs=designs), c.LetGo(member="m3", designs=designs))
+        sent(game, commands.LetGo(member="m1", designs=designs), commands.LetGo(member="m3", designs=designs))
 
 
 # -- tours ---------------------------------------------------------------------------------------------------------
@@ -247,15 +249,15 @@ def test_tour_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> No
         tour.get_by_role("button", name="Next").click()
         assert page.evaluate("document.activeElement.textContent") == "Split brain: 2 of 3"
         tour.get_by_role("button", name="Cut m2 off").click()
-        sent(game, c.ActOnMember(action=Action.CUT, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.CUT, member="m2"))
         tour.get_by_text("… waiting: two members deliver in zookeeper").wait_for()
-        counters = m.Counters(reads=90, two_delivering_ms=1500)
-        game.change(m.CountersChanged(design="zookeeper", counters=counters), after_ms=4000)
+        counters = messages.Counters(reads=90, two_delivering_ms=1500)
+        game.change(messages.CountersChanged(design="zookeeper", counters=counters), after_ms=4000)
         tour.get_by_text("✓ two members deliver in zookeeper (after 4.0 s)").wait_for()
         assert tour.get_by_text("… waiting: eager has moved the partitions of m2").is_visible()
         tour.get_by_role("button", name="Next").click()
         tour.get_by_role("button", name="Heal m2").click()
-        sent(game, c.ActOnMember(action=Action.HEAL, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.HEAL, member="m2"))
         tour.get_by_role("button", name="Close").click()
         assert tour.count() == 0
         assert page.locator(".looked-at").count() == 0
@@ -269,13 +271,13 @@ def test_restart_in_a_tour_starts_the_member_when_it_has_ended_everywhere(browse
         page.get_by_role("button", name="Begin: A static restart").click()
         page.get_by_role("button", name="Next").click()
         page.get_by_role("button", name="Restart m2").click()
-        sent(game, c.ActOnMember(action=Action.LEAVE, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.LEAVE, member="m2"))
         for design in ("eager", "static"):
             assert game.game.commands == []
-            ended = m.Member(name="m2", process="m2", state=State.ENDED, ended="left")
-            game.change(m.MemberChanged(design=design, member=ended))
+            ended = messages.Member(name="m2", process="m2", state=State.ENDED, ended="left")
+            game.change(messages.MemberChanged(design=design, member=ended))
             card(page, design, "m2").get_by_role("button", name="Start: m2").wait_for()
-        sent(game, c.ActOnMember(action=Action.START, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.START, member="m2"))
 
 
 def test_tour_of_designs_that_do_not_run_says_what_to_start(browser: Any) -> None:
@@ -307,7 +309,7 @@ def test_tours_that_are_asked_for_before_they_have_arrived_open_when_they_do(bro
 
 def test_refused_step_of_a_tour_waits_for_nothing(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        game.game.answers = [c.Answer(accepted=False, reason="m2 has ended: start it first")]
+        game.game.answers = [commands.Answer(accepted=False, reason="m2 has ended: start it first")]
         page.keyboard.press("t")
         page.get_by_role("button", name="Begin: The zombie commit").click()
         page.get_by_role("button", name="Freeze m2").first.click()
@@ -326,7 +328,7 @@ def test_game_is_stopped_only_after_a_question(browser: Any) -> None:
             page.get_by_role("dialog").get_by_role("button", name=answer).click()
         stop.click()
         page.keyboard.press("Escape")
-        sent(game, c.Stop())
+        sent(game, commands.Stop())
 
 
 def test_keys_are_listed_and_can_be_turned_off(browser: Any) -> None:
@@ -341,7 +343,7 @@ def test_keys_are_listed_and_can_be_turned_off(browser: Any) -> None:
         page.keyboard.press("t")
         assert page.get_by_role("region", name="Guided tour").count() == 0
         page.get_by_role("button", name="Let m3 go").click()
-        sent(game, c.LetGo(member="m3", designs=("zookeeper",)))
+        sent(game, commands.LetGo(member="m3", designs=("zookeeper",)))
 
 
 def test_lanes_show_as_much_time_as_is_chosen(browser: Any) -> None:

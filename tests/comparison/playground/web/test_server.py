@@ -11,8 +11,7 @@ import pytest
 from aiohttp import ClientSession, ClientTimeout, ServerDisconnectedError
 from msgspec.structs import replace
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.web.server import BODY_MAX, STREAMS_MAX, serving
 from kernel.waiting import until
 from tests.comparison.playground.web.staged_game import StagedGame
@@ -175,13 +174,13 @@ def test_pages_are_bounded_and_a_closed_one_makes_room():
 
 async def test_page_that_reads_nothing_is_disconnected_and_gets_the_rest_when_it_returns():
     game = StagedGame(FIRST)
-    many = tuple(m.Znode(path=f"/consumers/lab/{number}", data="x" * 200) for number in range(2000))
+    many = tuple(messages.Znode(path=f"/consumers/lab/{number}", data="x" * 200) for number in range(2000))
     async with serving(game, slow_s=0.2) as served:
         _, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
         writer.write(f"GET /{served.token}/events HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
         await until(lambda: game.watching == 1, 60, "the page to watch")
         for _ in range(40):  # more than the sockets between them hold
-            game.change(m.ZnodesChanged(design="zookeeper", put=many))
+            game.change(messages.ZnodesChanged(design="zookeeper", put=many))
         await until(lambda: game.watching == 0, 60, "the slow page to be disconnected")
         writer.close()
         game.change()
@@ -208,13 +207,15 @@ async def test_server_closes_with_the_game_though_pages_watch():
 
 def test_command_reaches_the_game_and_its_answer_the_page():
     async def scene(game, served, client):
-        game.answers = [c.Answer(accepted=False, reason="m2 is not frozen")]
+        game.answers = [commands.Answer(accepted=False, reason="m2 is not frozen")]
         command = {"type": "member", "action": "continue", "member": "m2", "designs": ["eager"]}
         own = {"Origin": served.address.rstrip("/").removesuffix(f"/{served.token}")}
         async with client.post("command", json=command, headers=own) as answer:
             assert answer.status == 200
             assert await answer.json() == {"accepted": False, "reason": "m2 is not frozen"}
-        assert game.commands == [c.ActOnMember(action=c.MemberAction.CONTINUE, member="m2", designs=("eager",))]
+        assert game.commands == [
+            commands.ActOnMember(action=commands.MemberAction.CONTINUE, member="m2", designs=("eager",))
+        ]
 
     played(scene)
 
@@ -263,7 +264,7 @@ async def test_command_goes_on_when_its_page_closes():
         begun.set()
         await may_end.wait()
         game.commands.append(command)
-        return c.Answer(accepted=True)
+        return commands.Answer(accepted=True)
 
     game.command = slowly
     async with visited(game) as (_, client):
@@ -273,7 +274,7 @@ async def test_command_goes_on_when_its_page_closes():
         with pytest.raises(asyncio.CancelledError):
             await sent
         may_end.set()
-        await until(lambda: game.commands == [c.Stop()], 60, "the command to end")
+        await until(lambda: game.commands == [commands.Stop()], 60, "the command to end")
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from comparison.playground import commands as c
-from comparison.playground import messages as m
+from comparison.playground import commands, messages
 from comparison.playground.web.files import page_files
 from kernel.designs import DESIGN_NAMES
 
@@ -27,7 +26,7 @@ class Step(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     look: str
     part: str
     label: str = ""
-    do: list[c.AnyCommand] = []
+    do: list[commands.AnyCommand] = []
     seen: list[Seen] = []
 
 
@@ -49,8 +48,8 @@ def test_there_are_six_tours():
 
 @pytest.mark.parametrize("tour", TOURS, ids=[tour.id for tour in TOURS])
 def test_everything_that_a_tour_names_exists(tour):
-    counters = set(m.Counters.__struct_fields__)
-    limits = m.Limits()
+    counters = set(messages.Counters.__struct_fields__)
+    limits = messages.Limits()
     members = {"m1", "m2", "m3"}
     assert set(tour.designs) <= set(DESIGN_NAMES)
     assert 2 <= len(tour.steps) <= 5
@@ -60,9 +59,9 @@ def test_everything_that_a_tour_names_exists(tour):
         assert not step.seen or step.do
         for command in step.do:
             assert set(command.designs) <= set(tour.designs)
-            if isinstance(command, c.ActOnMember):
+            if isinstance(command, commands.ActOnMember):
                 assert command.member in members
-            if isinstance(command, c.AddMembers):
+            if isinstance(command, commands.AddMembers):
                 members |= {f"m{len(members) + 1 + number}" for number in range(command.count)}
         for each in step.seen:
             assert each.design in tour.designs
@@ -83,13 +82,13 @@ def test_every_tour_acts_on_members_in_states_in_which_they_are():
     }
     for tour in TOURS:
         states: dict[str, str] = {}
-        for command in (each for step in tour.steps for each in step.do if isinstance(each, c.ActOnMember)):
+        for command in (each for step in tour.steps for each in step.do if isinstance(each, commands.ActOnMember)):
             before = states.get(command.member, "running")
             assert before == {"heal": "cut", "continue": "frozen", "start": "ended"}.get(command.action, "running")
             states[command.member] = after.get(command.action, "running")
 
 
 def test_parts_that_are_pointed_at_exist():
-    package = Path(c.__file__).parent / "web"
+    package = Path(commands.__file__).parent / "web"
     sources = "".join(path.read_text() for path in package.glob("*.js"))
     assert all(f'"data-part": "{part}"' in sources for part in PARTS)

@@ -21,8 +21,8 @@ from comparison.scenarios.plan.configuration import check, for_part
 from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.plan.setting_rows import BROKERS, OURS, Row, elsewhere, named, rows
 from comparison.scenarios.run.experiments import plan
-from coordinator.consumer.server.settings import ServerConsumerConfig
-from coordinator.consumer.settings import CoordinatorConsumerConfig
+from coordinator.client.server.settings import ServerConsumerConfig
+from coordinator.client.settings import CoordinatorConsumerConfig
 from docs.generators.settings_page import HEAD, PAGE, page
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGN_NAMES, DESIGNS

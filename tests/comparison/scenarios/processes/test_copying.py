@@ -9,7 +9,7 @@ import pytest
 
 from comparison.scenarios.processes.copying import Copier, read_all, read_first
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
-from coordinator.consumer.calls import GroupCalls
+from coordinator.client.calls import GroupCalls
 from kernel.values import TopicPartition
 from tests.coordinator.transactions.test_data import broker_at
 

@@ -17,7 +17,7 @@ from coordinator.groups.records import GroupRecord, MemberRecord
 from coordinator.groups.requests import Protocol
 from coordinator.service.group_answers import JOIN_ANSWERS, entries_ahead
 from coordinator.service.record_codec import encode, encode_ahead
-from kernel.garbage import collection_put_off
+from kernel.platform.garbage import collection_put_off
 from kernel.wire.codec import encode_response
 from kernel.wire.versions import Api
 from tests.support.groups.classic import Machine, subscription

@@ -18,7 +18,7 @@ from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.records import ServerRecord
 from coordinator.groups.server.requests import Await
 from coordinator.groups.server.rounds import GenerationWrite, StartWrite
-from coordinator.protocol.server_commands import AwaitCommand, Command
+from coordinator.protocol.server.commands import AwaitCommand, Command
 from coordinator.service.record_codec import decode_all
 from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
 

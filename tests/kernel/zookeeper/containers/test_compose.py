@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.ports import free_ports
+from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import server_mode
 from tests.support.zookeeper.sessions import opened

@@ -1,0 +1,1 @@
+"""Generated runs whose figures are known."""

@@ -1,0 +1,1 @@
+"""TOML files of users, with places for complaints."""

@@ -1,0 +1,1 @@
+"""The member's side of the classic designs: `eager`, `static`, `cooperative` and `delayed`."""

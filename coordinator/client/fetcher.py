@@ -1,0 +1,356 @@
+"""Prefetches records: one Fetch at a time to each leading broker, for all streams of the consumer together.
+
+A partition is fetched while fewer than `PREFETCH_RECORDS` of its records are buffered, so the buffer is bounded by that
+and by max.partition.fetch.bytes. Records that were requested before a rebalance and arrive after it are dropped with
+their queue. A partition's position is the next offset to return, not the next to fetch.
+
+Errors that a new leader fixes, and brokers that do not respond, cause a metadata refresh every retry.backoff.ms; an
+offset out of range is reset by auto.offset.reset; any other error is raised by the next `take`.
+
+A batch that cannot be read is handled as in Kafka's consumer: records before it are returned, then `take` raises
+repeatedly (every retry.backoff.ms, while other partitions are read), until an offset after it is committed. It is never
+skipped silently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from coordinator.client.record_runs import runs
+from coordinator.client.setting_table import READ_COMMITTED
+from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.errors import RebalanceLabError, Unavailable
+from kernel.values import Batch, Record, TopicPartition
+from kernel.wire.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from coordinator.client.configuration import PollingConfig
+    from kernel.client.client import BrokerConnection, ClusterClient, FetchedPartition
+    from kernel.trace.writer import Tracer
+
+PREFETCH_RECORDS = 1000
+
+_TIMESTAMPS = {"earliest": EARLIEST, "latest": LATEST}
+
+#: Look up the leader again; all of Kafka's retriable errors that Fetch and ListOffsets can return.
+_CURED_BY_METADATA = frozenset(
+    {
+        "NOT_LEADER_OR_FOLLOWER",
+        "LEADER_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNKNOWN_TOPIC_ID",
+        "INCONSISTENT_TOPIC_ID",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "OFFSET_NOT_AVAILABLE",
+        "KAFKA_STORAGE_ERROR",
+        "BROKER_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+    }
+)
+
+
+class FetchFailed(RebalanceLabError):
+    """A partition cannot be read, and a retry does not help."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """The buffer of one partition of one stream; a new assignment creates a new one."""
+
+    stream: int
+    member: str
+    tp: TopicPartition
+    position: int | None  #: None until it is resolved
+    next_fetch: int | None  #: None asks for a reset
+    records: deque[Record] = field(default_factory=deque)
+    paused: bool = False
+    stale: bool = False  #: its leader must be looked up before the next fetch
+    corrupt: str = ""  #: why the batch after `records` cannot be read
+
+
+class Fetcher:
+    """Fetches all partitions of one consumer; calls `changed` when `take` may have something to return."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        config: PollingConfig,
+        tracer: Tracer,
+        changed: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._tracer = tracer
+        self._changed = changed
+        self._queues: dict[tuple[int, TopicPartition], _Queue] = {}
+        self._sought: dict[tuple[int, TopicPartition], int] = {}  # where partitions begin that have not begun yet
+        self._fetching: dict[int, asyncio.Task[None]] = {}
+        self._refreshing: asyncio.Task[None] | None = None
+        self._failure: RebalanceLabError | None = None
+        self._closed = False
+
+    # -- which partitions ---------------------------------------------------------------------------------------------
+
+    def begin(self, stream: int, member: str, positions: Mapping[TopicPartition, int | None]) -> None:
+        """Start to fetch these partitions for a stream; None asks for auto.offset.reset."""
+        for tp, committed in sorted(positions.items()):
+            offset = self._sought.pop((stream, tp), committed)
+            queue = _Queue(stream, member, tp, offset, offset)
+            self._queues[stream, tp] = queue
+            if offset is not None:
+                self._emit_start(queue, offset)
+        self._dispatch()
+
+    def seek(self, stream: int, tp: TopicPartition, offset: int) -> None:
+        """Go on from this offset; a partition that has not begun yet begins there."""
+        queue = self._queues.get((stream, tp))
+        if queue is None:
+            self._sought[stream, tp] = offset
+        elif not queue.paused:  # otherwise it is being revoked
+            self.begin(stream, queue.member, {tp: offset})  # a fetch under way fills the old queue
+
+    def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Return nothing more from these partitions of a stream, or from all; positions stay known."""
+        for queue in self._of(stream):
+            queue.paused = queue.paused or partitions is None or queue.tp in partitions
+
+    def drop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Forget these partitions of a stream, or all; the others go on without a gap."""
+        for queue in self._of(stream):
+            if partitions is None or queue.tp in partitions:
+                del self._queues[stream, queue.tp]
+        for key in [key for key in self._sought if key[0] == stream and (partitions is None or key[1] in partitions)]:
+            del self._sought[key]
+
+    def positions(self, stream: int) -> dict[TopicPartition, int]:
+        """Return the offsets for a commit of everything returned so far, without unresolved partitions."""
+        return {queue.tp: queue.position for queue in self._of(stream) if queue.position is not None}
+
+    def position(self, tp: TopicPartition) -> int | None:
+        return next((queue.position for queue in self._queues.values() if queue.tp == tp), None)
+
+    def _of(self, stream: int) -> list[_Queue]:
+        return [queue for queue in self._queues.values() if queue.stream == stream]
+
+    # -- returning records --------------------------------------------------------------------------------------------
+
+    def take(self, max_records: int) -> list[Batch]:
+        """Return up to `max_records` buffered records. Raises `FetchFailed` (once) when a partition cannot be read."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        batches: list[Batch] = []
+        for key, queue in list(self._queues.items()):
+            if max_records <= 0:
+                break
+            if queue.paused or not (queue.records or queue.corrupt):
+                continue
+            if not queue.records:
+                if batches:
+                    break  # raised by the next call
+                self._queues[key] = self._queues.pop(key)  # the next call takes from the others first
+                message, queue.corrupt = queue.corrupt, ""
+                queue.stale = True  # retried after the backoff: it may have been repaired, or skipped
+                self._refresh_soon()
+                raise FetchFailed(message)
+            taken = tuple(queue.records.popleft() for _ in range(min(max_records, len(queue.records))))
+            max_records -= len(taken)
+            queue.position = queue.records[0].offset if queue.records else queue.next_fetch
+            if queue.position is None:  # waiting for a reset, which continues from here
+                queue.position = taken[-1].offset + 1
+            batches.append(Batch(queue.stream, queue.tp, taken))
+            self._emit_delivered(queue, taken)
+            self._queues[key] = self._queues.pop(key)  # served last next time
+        if batches:
+            self._dispatch()
+        return batches
+
+    def _emit_delivered(self, queue: _Queue, records: tuple[Record, ...]) -> None:
+        for first, last, serial_first, serial_last in runs(records):
+            self._tracer.emit(
+                "records_delivered",
+                member=queue.member,
+                stream=queue.stream,
+                topic=queue.tp.topic,
+                partition=queue.tp.partition,
+                first=first,
+                last=last,
+                serial_first=serial_first,
+                serial_last=serial_last,
+            )
+
+    def _emit_start(self, queue: _Queue, offset: int) -> None:
+        self._tracer.emit(
+            "position_started",
+            member=queue.member,
+            stream=queue.stream,
+            topic=queue.tp.topic,
+            partition=queue.tp.partition,
+            offset=offset,
+        )
+
+    # -- fetching -----------------------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """Send a Fetch to every idle leader of a partition that needs records."""
+        if self._closed:
+            return
+        wanted: dict[int, dict[TopicPartition, _Queue]] = {}
+        for queue in self._queues.values():
+            if queue.paused or queue.corrupt or len(queue.records) >= PREFETCH_RECORDS:
+                continue
+            node = None if queue.stale else self._client.leader_of(queue.tp)
+            if node is None:
+                queue.stale = True
+                self._refresh_soon()
+            elif node not in self._fetching:
+                wanted.setdefault(node, {}).setdefault(queue.tp, queue)
+        for node, queues in wanted.items():
+            task = asyncio.create_task(self._ask(node, queues), name=f"fetch from broker {node}")
+            self._fetching[node] = task
+            task.add_done_callback(functools.partial(self._asked, node))
+
+    def _asked(self, node: int, task: asyncio.Task[None]) -> None:
+        del self._fetching[node]
+        if not task.cancelled():
+            task.result()  # `_ask` handles all expected errors, so this one is a bug
+        self._dispatch()
+
+    async def _ask(self, node: int, queues: dict[TopicPartition, _Queue]) -> None:
+        config = self._config
+        try:
+            connection = await self._client.connection(node)
+            await self._reset(connection, [queue for queue in queues.values() if queue.next_fetch is None])
+            offsets = {tp: queue.next_fetch for tp, queue in queues.items() if queue.next_fetch is not None}
+            if not offsets:
+                return
+            answer = await fetch(
+                connection,
+                offsets,
+                max_wait_ms=config.fetch_max_wait_ms,
+                min_bytes=config.fetch_min_bytes,
+                max_bytes=config.fetch_max_bytes,
+                partition_max_bytes=config.max_partition_fetch_bytes,
+                timeout_ms=config.request_timeout_ms,
+                committed=config.isolation_level == READ_COMMITTED,
+            )
+        except Unavailable:
+            for queue in queues.values():
+                queue.stale = True
+            return
+        except ProtocolError as error:
+            self._fail(f"broker {node} sent a malformed response to Fetch: {error}")
+            for queue in queues.values():
+                queue.stale = True
+            return
+        for tp, fetched in answer.items():
+            self._store(queues[tp], fetched)
+
+    def _store(self, queue: _Queue, fetched: FetchedPartition) -> None:
+        if self._queues.get((queue.stream, queue.tp)) is not queue:
+            return
+        if fetched.error == "OFFSET_OUT_OF_RANGE":
+            queue.next_fetch = None
+            return
+        if fetched.error:
+            self._refused(queue, fetched.error)
+            return
+        queue.records.extend(fetched.records)
+        queue.next_fetch = fetched.next_offset
+        if not queue.records:
+            queue.position = fetched.next_offset
+        if fetched.corrupt is not None:
+            queue.corrupt = (
+                f"{fetched.corrupt}; all records before it were delivered; to skip it, commit a later offset"
+            )
+        if fetched.records or queue.corrupt:
+            self._changed()
+
+    async def _reset(self, connection: BrokerConnection, queues: Iterable[_Queue]) -> None:
+        wanted = {queue.tp: queue for queue in queues}
+        if not wanted:
+            return
+        policy = self._config.auto_offset_reset
+        if policy == "none":
+            self._fail(f"no usable offset for {', '.join(map(str, wanted))}, and auto.offset.reset is none")
+            for queue in wanted.values():
+                queue.paused = True
+            return
+        answer = await list_offset(
+            connection,
+            dict.fromkeys(wanted, _TIMESTAMPS[policy]),
+            timeout_ms=self._config.request_timeout_ms,
+            committed=self._config.isolation_level == READ_COMMITTED,
+        )
+        for tp, (error, offset) in answer.items():
+            queue = wanted[tp]
+            if self._queues.get((queue.stream, tp)) is not queue:
+                continue
+            if error:
+                self._refused(queue, error)
+                continue
+            queue.next_fetch = offset
+            if not queue.records:
+                queue.position = offset
+            self._tracer.emit(
+                "position_reset",
+                member=queue.member,
+                stream=queue.stream,
+                topic=tp.topic,
+                partition=tp.partition,
+                offset=offset,
+                reset=policy,
+            )
+            self._emit_start(queue, offset)
+
+    def _refused(self, queue: _Queue, error: str) -> None:
+        queue.stale = True
+        if error not in _CURED_BY_METADATA:
+            self._fail(f"{queue.tp} cannot be read: {error}")
+
+    def _fail(self, message: str) -> None:
+        self._failure = FetchFailed(message)
+        self._changed()
+
+    # -- metadata -----------------------------------------------------------------------------------------------------
+
+    def _refresh_soon(self) -> None:
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh(), name="refresh metadata")
+            self._refreshing.add_done_callback(self._refreshed)
+
+    async def _refresh(self) -> None:
+        """Refresh after the backoff: by default at most ten times a second for a partition without a leader."""
+        await asyncio.sleep(self._config.retry_backoff_ms / 1000)
+        topics = {queue.tp.topic for queue in self._queues.values()}
+        if not topics:
+            return
+        try:
+            await self._client.refresh(sorted(topics), timeout_ms=self._config.request_timeout_ms)
+        except (Unavailable, ProtocolError):
+            return  # retried as long as a partition is stale
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        self._refreshing = None
+        if not task.cancelled():
+            task.result()
+        for queue in self._queues.values():
+            queue.stale = False
+        self._dispatch()
+
+    async def close(self) -> None:
+        """Stop fetching. Idempotent."""
+        self._closed = True
+        tasks = [*self._fetching.values(), *([self._refreshing] if self._refreshing else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._queues.clear()

@@ -1,0 +1,400 @@
+"""The settings of a classic consumer: names, Kafka's defaults by release, and what there is to know about them.
+
+Kafka's settings that we do not implement are in `KAFKA_CONSUMER_SETTINGS`; using one causes a warning. This module
+imports neither sockets nor message schemas, so that a command can list the settings at once.
+
+Source: ConsumerConfig.java of kafka-clients 0.9.0.0 to 4.1.1; DistributedConfig.java of Connect for the delay.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from coordinator.membership.classic.delayed_leader import PROTOCOL as DELAYED
+from kernel.assignors.registry import assignor_name
+from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
+from kernel.decimals import decimal
+from kernel.errors import ConfigurationError
+from kernel.settings import Setting, boolean, in_range, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: isolation.level: READ_COMMITTED returns records of a transaction after its commit (KIP-98).
+READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_BY_HAND = "consume --design eager --group g --topic orders"
+_ADDRESSES = "host:port,..."
+
+
+def _required(value: object) -> str | None:
+    return None if value else "must not be empty"
+
+
+def _instance_id(value: object) -> str | None:
+    """As JoinGroupRequest.validateGroupInstanceId of kafka-clients 4.1: what a topic's name may be."""
+    if isinstance(value, str) and _NAME.fullmatch(value) and value not in (".", ".."):
+        return None
+    return "must have 1 to 249 letters, digits, '.', '_' or '-', and not be '.' or '..'"
+
+
+def _number(name: str, default: int, low: int, doc: str, **known: Any) -> Setting:
+    """A number. Kafka's default is the same since 0.9, unless `known` says otherwise."""
+    return Setting(
+        name=name, parse=int, default=default, doc=doc, valid=in_range(low), **{"kafka": {"0.9": default}} | known
+    )
+
+
+def _strategies(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ValueError("name at least one strategy")
+    if DELAYED in names:
+        if len(names) > 1:
+            raise ValueError(f"{DELAYED} cannot be combined with other strategies: it is a separate protocol")
+        return names
+    try:
+        strategies = tuple(dict.fromkeys(assignor_name(name) for name in names))
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from error
+    return strategies
+
+
+def _addresses(text: str) -> tuple[tuple[str, int], ...]:
+    """`host:port,...` as Kafka reads bootstrap.servers; IPv6 addresses in brackets."""
+    addresses = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, port = part.rpartition(":")
+        if not colon or not host or not 0 < (number := decimal(port) or 0) < 65536:
+            raise ValueError(f"{part!r} is not an address. Write host:port")
+        addresses.append((host.strip("[]"), number))
+    return tuple(addresses)
+
+
+_ALL = (
+    Setting(
+        name="bootstrap.servers",
+        parse=_addresses,
+        default=(),
+        doc="some brokers, from which the others are found",
+        valid=_required,
+        form=_ADDRESSES,
+        kafka={"0.9": "no default", "1.1": None},
+        advice="Name several: one that is down is skipped, and the others are found from any that answers.",
+        shown_by=f"{_BY_HAND} --bootstrap-server 127.0.0.1:9092",
+    ),
+    Setting(
+        name="group.id",
+        parse=str,
+        default="",
+        doc="the name of the group",
+        valid=_required,
+        form="a text",
+        kafka={"0.9": None},
+        advice="One group for each application that needs every record. Its name also decides which broker "
+        "coordinates it.",
+        see=("offsets.topic.num.partitions",),
+        shown_by=_BY_HAND,
+    ),
+    Setting(
+        name="client.id",
+        parse=str,
+        default="rebalance-lab",
+        doc="sent to brokers; ids of members in the classic designs begin with it, unless they are static",
+        kafka={"0.9": ""},
+        differs="member ids begin with it, and an empty one would make them hard to tell apart",
+        advice="Name the application and the host: logs show member ids, and strategies order members by them. In "
+        "server an id begins with the group and the host, in consumer it is random.",
+        see=("group.instance.id",),
+        shown_by="run join --design eager --set client.id=billing",
+    ),
+    _number(
+        "session.timeout.ms",
+        45_000,
+        1,
+        "a member without heartbeats for this long is considered dead",
+        kafka={"0.9": 30_000, "0.10.1": 10_000, "3.0": 45_000},
+        advice="At least three heartbeats, and within the brokers' bounds. Shorter: a dead member's partitions stand "
+        "still for less long. Longer: a pause or a lost link costs nobody its place. For static members, longer than "
+        "a restart takes; longer than the brokers' ZooKeeper session, so that the group outlives its coordinator.",
+        see=("heartbeat.interval.ms", "group.min.session.timeout.ms", "max.poll.interval.ms", "group.instance.id"),
+        source="KIP-62, KIP-735",
+        shown_by="run crash --design eager --set session.timeout.ms=6000 --set heartbeat.interval.ms=2000",
+    ),
+    _number(
+        "heartbeat.interval.ms",
+        3_000,
+        1,
+        "time between two heartbeats",
+        advice="A third of session.timeout.ms or less, so that two lost heartbeats are no death. It is also how late "
+        "a member may learn of a rebalance. A value that is not below session.timeout.ms is refused.",
+        see=("session.timeout.ms",),
+        shown_by="run join --design eager --set heartbeat.interval.ms=300",
+    ),
+    _number(
+        "max.poll.interval.ms",
+        300_000,
+        1,
+        "a member without polls for this long leaves the group",
+        kafka={"0.10.1": 300_000},
+        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits this long for a "
+        "busy member: the whole group in the classic designs, in consumer only those that get its partitions. Prefer "
+        "smaller batches.",
+        see=("max.poll.records", "session.timeout.ms", "group.server.rebalance.timeout.ms"),
+        source="KIP-62",
+        shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
+    ),
+    Setting(
+        name="group.instance.id",
+        parse=str,
+        default=None,
+        doc="makes the member static: a restart within the session timeout causes no rebalance",
+        valid=_instance_id,
+        form="letters, digits, '.', '_' and '-', at most 249",
+        kafka={"2.3": None},
+        advice="A name that outlives the process and that no other process has: the host's or the pod's ordinal, with "
+        "a number for each consumer of a process. Not a random one (every restart would be a new member), nor one "
+        "from a shared file: in a classic group the newer process fences the older one, in consumer the newer one is "
+        "refused (UNRELEASED_INSTANCE_ID) until the older one is gone.",
+        see=("session.timeout.ms",),
+        source="KIP-345",
+        shown_by="run duplicate-instance-id --design static",
+    ),
+    _number(
+        "max.poll.records",
+        500,
+        1,
+        "records per poll, at most",
+        kafka={"0.10.0": 2_147_483_647, "0.10.1": 500},
+        advice="Fewer, when a batch takes long: the member polls sooner, and in all designs but server, which "
+        "rebalances between polls, takes part in a rebalance sooner. Records are prefetched, so it costs no requests.",
+        see=("max.poll.interval.ms",),
+        source="KIP-41",
+        shown_by="run scale-out-under-lag --design eager --set max.poll.records=100",
+    ),
+    Setting(
+        name="partition.assignment.strategy",
+        parse=_strategies,
+        default=("range",),
+        doc="range, roundrobin, sticky, cooperative-sticky or a plug-in, in order of preference; or delayed alone; "
+        "Kafka's class names work too",
+        form="range, roundrobin, sticky, cooperative-sticky, a plug-in, or delayed alone",
+        kafka={"0.9": "range", "3.0": "range,cooperative-sticky"},
+        differs="a design under comparison offers one strategy; Kafka adds cooperative-sticky for a later migration",
+        advice="Prefer cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's "
+        "default a group is still eager. All members need one in common; migrate in two rolling restarts, "
+        "first with both.",
+        see=("scheduled.rebalance.max.delay.ms", "group.server.assignment.strategy"),
+        source="KIP-54, KIP-429, KAFKA-13023",
+        shown_by="run join --design eager --set partition.assignment.strategy=sticky",
+    ),
+    _number(
+        "scheduled.rebalance.max.delay.ms",
+        300_000,
+        0,
+        "strategy delayed: how long a lost member's partitions wait",
+        kafka={"2.3": 300_000},
+        advice="Longer than a process needs to come back, and no longer than its partitions may stand still. It begins "
+        "when the member's session has ended. Kafka has it in Connect, not in consumers.",
+        see=("session.timeout.ms", "group.instance.id"),
+        source="KIP-415",
+        shown_by="run crash-and-return --design delayed --set scheduled.rebalance.max.delay.ms=6000",
+    ),
+    _number(
+        "sticky.exact.partitions.max",
+        EXACT_PARTITIONS_MAX,
+        0,
+        "sticky and cooperative-sticky, members with different topics: groups with more partitions than this use a "
+        "faster algorithm than Kafka's (not a Kafka setting)",
+        kafka={},
+        advice="No reason to change it, unless a leader's assignment must equal Kafka's in larger groups too.",
+        shown_by="run mixed-subscriptions --design cooperative --set sticky.exact.partitions.max=0",
+    ),
+    Setting(
+        name="enable.auto.commit",
+        parse=boolean,
+        default=True,
+        doc="commit by oneself: in polls, before a rebalance, and when closing",
+        kafka={"0.9": True},
+        advice="A poll commits what earlier polls returned: process a whole batch before the next, or commit yourself.",
+        see=("auto.commit.interval.ms", "auto.commit.enable"),
+        shown_by=f"{_BY_HAND} --set enable.auto.commit=false",
+    ),
+    _number(
+        "auto.commit.interval.ms",
+        5_000,
+        0,
+        "least time between two automatic commits",
+        advice="What was delivered since the last commit is delivered again after a crash.",
+        see=("enable.auto.commit",),
+        shown_by="run crash --design eager --set auto.commit.interval.ms=5000",
+    ),
+    Setting(
+        name="auto.offset.reset",
+        parse=str,
+        default="latest",
+        doc="where a partition without a usable offset starts: earliest, latest, or none (an error)",
+        valid=one_of("earliest", "latest", "none"),
+        kafka={"0.9": "latest"},
+        advice="With latest, what comes before the first commit is skipped and, after offsets.retention.minutes "
+        "without members, everything that was missed. With earliest the group begins again instead; with none the "
+        "application decides.",
+        see=("offsets.retention.minutes",),
+        shown_by=f"{_BY_HAND} --set auto.offset.reset=earliest",
+    ),
+    Setting(
+        name="isolation.level",
+        parse=str,
+        default=READ_UNCOMMITTED,
+        doc="read_committed: skip aborted transactions, and stop before the first open one",
+        valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
+        kafka={"0.11": READ_UNCOMMITTED},
+        advice="Choose read_committed if producers are transactional; a transaction that hangs then stops the "
+        "reader until transaction.max.timeout.ms at the latest.",
+        see=("transaction.max.timeout.ms",),
+        source="KIP-98",
+        shown_by="run crash --design eager --set isolation.level=read_committed",
+    ),
+    _number(
+        "fetch.min.bytes",
+        1,
+        0,
+        "how much data a fetch waits for",
+        kafka={"0.9": 1_024, "0.10.0": 1},
+        advice="More makes fewer and fuller fetches, and records come up to fetch.max.wait.ms later.",
+        see=("fetch.max.wait.ms",),
+        shown_by="run join --design eager --set fetch.min.bytes=10000",
+    ),
+    _number(
+        "fetch.max.wait.ms",
+        500,
+        0,
+        "how long a fetch waits for fetch.min.bytes",
+        advice="Below request.timeout.ms, or a fetch that finds nothing counts as failed.",
+        see=("fetch.min.bytes", "request.timeout.ms", "fetch.wait.max.ms"),
+        shown_by="run join --design eager --set fetch.max.wait.ms=100",
+    ),
+    _number(
+        "fetch.max.bytes",
+        52_428_800,
+        0,
+        "maximum size of one fetch",
+        kafka={"0.10.1": 52_428_800},
+        advice="Lower it where memory is short; then fetches of many partitions take turns.",
+        see=("max.partition.fetch.bytes",),
+        source="KIP-74",
+        shown_by="run join --design eager --set fetch.max.bytes=100000",
+    ),
+    _number(
+        "max.partition.fetch.bytes",
+        1_048_576,
+        1,
+        "maximum size for one partition in one fetch",
+        advice="Since 0.10.1 a larger batch is still delivered, alone; in 0.8 such a record could not be read.",
+        see=("fetch.max.bytes", "fetch.message.max.bytes"),
+        shown_by="run join --design eager --set max.partition.fetch.bytes=65536",
+    ),
+    _number(
+        "request.timeout.ms",
+        30_000,
+        1,
+        "how long to wait for a broker's response",
+        kafka={"0.9": 40_000, "0.10.1": 305_000, "2.0": 30_000},
+        advice="JoinGroup waits longer by itself. From 0.10.1 to 1.1 this one had to be above max.poll.interval.ms.",
+        see=("max.poll.interval.ms", "default.api.timeout.ms", "socket.timeout.ms"),
+        source="KIP-62, KIP-266",
+        shown_by="run coordinator-failover --design eager --set request.timeout.ms=5000",
+    ),
+    _number(
+        "default.api.timeout.ms",
+        60_000,
+        1,
+        "how long an explicit commit may take, with retries",
+        kafka={"2.0": 60_000},
+        advice="Longer than a coordinator takes to be replaced; otherwise an explicit commit fails meanwhile.",
+        see=("request.timeout.ms",),
+        source="KIP-266",
+        shown_by="run coordinator-failover --design eager --set default.api.timeout.ms=20000",
+    ),
+    _number(
+        "socket.connection.setup.timeout.ms",
+        10_000,
+        1,
+        "how long to wait for a connection",
+        kafka={"2.7": 10_000},
+        advice="Lower it if brokers vanish without a reset; not below a slow network's round trip.",
+        source="KIP-601",
+        shown_by="run coordinator-failover --design eager --set socket.connection.setup.timeout.ms=2000",
+    ),
+    _number(
+        "retry.backoff.ms",
+        100,
+        0,
+        "how long to wait before a retry",
+        advice="No reason to change it: longer delays every recovery, shorter repeats requests that fail.",
+        shown_by="run coordinator-failover --design eager --set retry.backoff.ms=500",
+    ),
+    _number(
+        "metadata.max.age.ms",
+        300_000,
+        1,
+        "how often to refresh topics and partitions",
+        advice="A classic group's leader notices new partitions and topics no sooner: five minutes by default. In "
+        "consumer the coordinator notices partitions at once, and members new topics of their patterns no sooner.",
+        shown_by="run partition-increase --design eager --set metadata.max.age.ms=3000",
+    ),
+    Setting(
+        name="allow.auto.create.topics",
+        parse=boolean,
+        default=True,
+        doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable allows it",
+        kafka={"2.3": True},
+        advice="Choose false if a misspelt name should not become a topic.",
+        see=("auto.create.topics.enable",),
+        source="KIP-361",
+        shown_by=f"{_BY_HAND} --set allow.auto.create.topics=false",
+    ),
+    Setting(
+        name="exclude.internal.topics",
+        parse=boolean,
+        default=True,
+        doc="patterns do not match Kafka's own topics",
+        kafka={"0.10.0": True},
+        advice="No reason to change it: records of Kafka's own topics are in no application's format.",
+        shown_by="consume --design eager --group g --whitelist '.*' --set exclude.internal.topics=false",
+    ),
+)
+
+CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
+
+_NAMES = """
+    auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
+    connections.max.idle.ms enable.metrics.push group.protocol
+    group.remote.assignor interceptor.classes internal.leave.group.on.close
+    internal.throw.on.fetch.stable.offset.unsupported key.deserializer
+    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters metrics.num.samples
+    metrics.recording.level metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms
+    reconnect.backoff.ms retry.backoff.max.ms sasl.client.callback.handler.class sasl.jaas.config
+    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
+    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
+    sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism sasl.oauthbearer.assertion.algorithm
+    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+    sasl.oauthbearer.token.endpoint.url security.protocol security.providers send.buffer.bytes
+    share.acknowledgement.mode socket.connection.setup.timeout.max.ms ssl.cipher.suites ssl.enabled.protocols
+    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
+    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
+    value.deserializer
+"""
+
+#: Real settings of Kafka's consumer (0.9 to 4.1) that have no effect here.
+KAFKA_CONSUMER_SETTINGS = frozenset(_NAMES.split())

@@ -1,0 +1,1 @@
+"""The requests and znodes of the `server` design."""

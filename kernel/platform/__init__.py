@@ -1,0 +1,1 @@
+"""The machine: processes, ports, files, Python and Java."""
