@@ -14,7 +14,7 @@ from comparison.cli.part_options import chosen_parts, part_options
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
 from comparison.group_readers.columns import Part, tables
-from comparison.report.group_moment import RunEvents
+from comparison.report.history.group_moment import RunEvents
 from comparison.screen.printable import printable
 from kernel.errors import UserError
 

@@ -13,15 +13,15 @@ from comparison.cli.documents import print_document
 from comparison.cli.options import refuse_beside
 from comparison.cli.trace_files import read_traces
 from comparison.exits import Exit
+from comparison.report.diagrams.gantt import gantt
+from comparison.report.diagrams.markdown import escaped, in_comment
+from comparison.report.diagrams.sequence import sequence
+from comparison.report.diagrams.timeline import around, timeline
+from comparison.report.diagrams.walkthrough import walkthrough
 from comparison.report.drawing.picture import picture
 from comparison.report.drawing.scale import Scale
-from comparison.report.gantt import gantt
-from comparison.report.group_history import GroupHistory, listing, read_history
-from comparison.report.markdown import escaped, in_comment
-from comparison.report.sequence import sequence
-from comparison.report.steps import ranges
-from comparison.report.timeline import around, timeline
-from comparison.report.walkthrough import walkthrough
+from comparison.report.history.group_history import GroupHistory, listing, read_history
+from comparison.report.history.steps import ranges
 from comparison.screen.printable import printable_all
 from comparison.screen.text_table import Column, TextTable
 from kernel.errors import UserError
@@ -30,7 +30,7 @@ from kernel.platform.whole_file import whole_file
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.report.group_history import MemberRebalance
+    from comparison.report.history.group_history import MemberRebalance
     from comparison.report.view.model import RunView
     from kernel.trace.reader import Trace
 

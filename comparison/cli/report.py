@@ -11,7 +11,7 @@ import click
 
 from comparison.cli.report_file import REPORT, left_out, write_page
 from comparison.near_paths import holds_a_run, path_complaint
-from comparison.report.chosen import only
+from comparison.report.summaries.chosen import only
 from comparison.results.result import RESULT, read_result
 from kernel.errors import EnvironmentFault, UserError
 from kernel.platform.json_file import DamagedFile

@@ -10,9 +10,9 @@ import click
 from comparison.cli.catalogue_text import catalogue
 from comparison.cli.complaints import error_line
 from comparison.exits import Exit
-from comparison.report.chosen import only, together
 from comparison.report.page import page
 from comparison.report.sections.done import About
+from comparison.report.summaries.chosen import only, together
 from comparison.report.view.runs import read_views
 from comparison.wrong_data import WRONG_DATA, what_was_raised
 from kernel.platform.json_file import json_if_readable

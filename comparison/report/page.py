@@ -18,19 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from comparison.report.additions import additions
 from comparison.report.drawing.members import COLOURS
-from comparison.report.figures import (
-    CHANGE_COLUMNS,
-    KINDS,
-    MARKS,
-    NOT_APPLICABLE,
-    circumstances,
-    inapplicable,
-    warnings_of,
-)
 from comparison.report.markup import render
-from comparison.report.repeats import columns_of
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
@@ -39,6 +28,17 @@ from comparison.report.sections.glossary import COUNTED, glossary, of_changes, o
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
+from comparison.report.summaries.additions import additions
+from comparison.report.summaries.figures import (
+    CHANGE_COLUMNS,
+    KINDS,
+    MARKS,
+    NOT_APPLICABLE,
+    circumstances,
+    inapplicable,
+    warnings_of,
+)
+from comparison.report.summaries.repeats import columns_of
 from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.printable import printable_all
 

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from comparison.failures import each_once
-from comparison.report import additions, changeovers, restarts, strategies
-from comparison.report.figures import (
+from comparison.report.summaries import additions, changeovers, restarts, strategies
+from comparison.report.summaries.figures import (
     KINDS,
     MARKS,
     NOT_APPLICABLE,
@@ -29,8 +29,8 @@ from comparison.report.figures import (
     spread_of,
     warnings_of,
 )
-from comparison.report.repeats import columns_of, repeat_summary
-from comparison.report.throughput import SLOW, describe_waits, sparkline
+from comparison.report.summaries.repeats import columns_of, repeat_summary
+from comparison.report.summaries.throughput import SLOW, describe_waits, sparkline
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.text_table import Column, Heading, TextTable, print_trimmed

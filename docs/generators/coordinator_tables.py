@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.restarts import costs, remarks
+from comparison.report.summaries.restarts import costs, remarks
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:

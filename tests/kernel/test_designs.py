@@ -9,7 +9,7 @@ import pytest
 
 from comparison.consumers import CONSUMERS
 from comparison.member_settings import MEMBER_SETTINGS
-from comparison.report.exchanges import PURPOSES
+from comparison.report.history.exchanges import PURPOSES
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.presets import PRESETS
 from kernel import designs
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONSTANTS = {name for name, value in vars(designs).items() if isinstance(value, str) and value in DESIGNS}
 #: Tables with values for each design: tests compare their keys with the one table.
 KEYED = {
-    "comparison/report/exchanges.py": 1,  # PURPOSES
+    "comparison/report/history/exchanges.py": 1,  # PURPOSES
     "comparison/scenarios/plan/catalogue_changes.py": 2,  # not_applicable
     "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
     "comparison/consumers.py": 1,  # CONSUMERS

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.additions import PARTS
 from comparison.report.drawing.blocks import PHASE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry
 from comparison.report.drawing.phase_bars import millisecond_axis
 from comparison.report.drawing.scale import Scale
-from comparison.report.figures import number
 from comparison.report.markup import Shape
+from comparison.report.summaries.additions import PARTS
+from comparison.report.summaries.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.report.additions import Addition
+    from comparison.report.summaries.additions import Addition
 
 _LINE, _BAR = 20, 9
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.figures import number
 from comparison.report.markup import Shape, drawing, line, path, text
+from comparison.report.summaries.figures import number
 from comparison.screen.counted import counted
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from math import log10
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.growth import COLOURS, log_ticks
-from comparison.report.figures import number
 from comparison.report.markup import Shape, drawing, line, text
+from comparison.report.summaries.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

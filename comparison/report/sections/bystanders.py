@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.latency import LatencyColumn, Pair, Waited, latency_chart
-from comparison.report.figures import named, number
+from comparison.report.summaries.figures import named, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

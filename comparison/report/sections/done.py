@@ -8,8 +8,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.figures import number
-from comparison.report.repeats import seeds_of
+from comparison.report.summaries.figures import number
+from comparison.report.summaries.repeats import seeds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report import additions, restarts, strategies
-from comparison.report.figures import by_change, ending, number
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
-from comparison.report.throughput import SLOW, describe_waits
+from comparison.report.summaries import additions, restarts, strategies
+from comparison.report.summaries.figures import by_change, ending, number
+from comparison.report.summaries.throughput import SLOW, describe_waits
 from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:

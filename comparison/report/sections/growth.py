@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.growth import GrowthLine, Measured, growth_chart
-from comparison.report.exponents import power_text
-from comparison.report.figures import number
+from comparison.report.summaries.exponents import power_text
+from comparison.report.summaries.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

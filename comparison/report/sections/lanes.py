@@ -18,11 +18,11 @@ from comparison.screen.natural_order import natural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comparison.report.additions import Addition
     from comparison.report.drawing.chart import Chart
     from comparison.report.drawing.figure import Figure
     from comparison.report.sections.raw_events import RawEvents
     from comparison.report.sections.sequences import Sequences
+    from comparison.report.summaries.additions import Addition
     from comparison.report.view.model import PartitionView, RunView
 
 #: Lanes of a run; a page with hundreds would be metres high.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.failures import each_once
-from comparison.report import additions, changeovers, restarts, strategies
-from comparison.report.figures import (
+from comparison.report.summaries import additions, changeovers, restarts, strategies
+from comparison.report.summaries.figures import (
     CHANGE_COLUMNS,
     by_change,
     counted_noun,
@@ -17,7 +17,7 @@ from comparison.report.figures import (
     ratio,
     spread_of,
 )
-from comparison.report.repeats import repeat_summary
+from comparison.report.summaries.repeats import repeat_summary
 from comparison.report.trace_files import FileTable, file_table
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.figures import MARKS
 from comparison.report.markup import render
+from comparison.report.summaries.figures import MARKS
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
 from comparison.report.sweep.panels import Layout, figure_text, growths

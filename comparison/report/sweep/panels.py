@@ -11,8 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.exponents import power_text
-from comparison.report.figures import number
+from comparison.report.summaries.exponents import power_text
+from comparison.report.summaries.figures import number
 from comparison.results.sweep import GROUP_SIZE
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.exchanges import coordination, member_lines, without_details
-from comparison.report.group_history import history_of
-from comparison.report.steps import briefly, departures, merged
+from comparison.report.history.exchanges import coordination, member_lines, without_details
+from comparison.report.history.group_history import history_of
+from comparison.report.history.steps import briefly, departures, merged
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH, Conversation, Message
 from comparison.report.view.naming import LETTERS_MAX
 from kernel.decimals import decimal
@@ -17,8 +17,8 @@ from kernel.decimals import decimal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.report.group_history import Event, GroupHistory, Round
-    from comparison.report.steps import Line
+    from comparison.report.history.group_history import Event, GroupHistory, Round
+    from comparison.report.history.steps import Line
 
 #: A conversation of more members or with more messages shows the first ones.
 MEMBERS_MAX, MESSAGES_MAX = 6, 80

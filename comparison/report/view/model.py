@@ -2,7 +2,7 @@
 
 Nothing here was measured by the report: every value is a row of the tables that the analysis wrote
 (`comparison.report.view.tables`), with members under the short names of the pictures. Times are milliseconds on the
-run's clock, as in result.json. `comparison.report.timeline` makes the same values from traces, for `diagram`.
+run's clock, as in result.json. `comparison.report.diagrams.timeline` makes the same values from traces, for `diagram`.
 """
 
 from __future__ import annotations

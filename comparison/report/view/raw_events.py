@@ -13,7 +13,7 @@ from comparison.report.view.model import RawEvent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from comparison.report.group_history import Event
+    from comparison.report.history.group_history import Event
     from comparison.report.view.naming import MemberNames
 
 #: Longer texts are cut: an assignment may have thousands of partitions.

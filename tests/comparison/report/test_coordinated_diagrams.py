@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
+from comparison.report.diagrams.sequence import sequence
+from comparison.report.diagrams.timeline import timeline
 from comparison.report.drawing.members import styles
 from comparison.report.drawing.picture import picture as draw
 from comparison.report.drawing.scale import Scale
-from comparison.report.exchanges import member_lines, without_details
-from comparison.report.group_history import listing, read_history
-from comparison.report.sequence import sequence
-from comparison.report.timeline import timeline
+from comparison.report.history.exchanges import member_lines, without_details
+from comparison.report.history.group_history import listing, read_history
 from kernel.trace.reader import Trace
 from tests.comparison.report.mermaid import GANTT, SEQUENCE
 from tests.support.trace.tracers import read_traces

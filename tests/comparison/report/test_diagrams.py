@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
-from comparison.report.group_history import read_history
-from comparison.report.sequence import escaped, sequence
-from comparison.report.steps import briefly, lines_of, merged, partitions_text, ranges
-from comparison.report.timeline import timeline
+from comparison.report.diagrams.sequence import escaped, sequence
+from comparison.report.diagrams.timeline import timeline
+from comparison.report.history.group_history import read_history
+from comparison.report.history.steps import briefly, lines_of, merged, partitions_text, ranges
 from kernel.errors import UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter

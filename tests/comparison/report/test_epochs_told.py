@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from comparison.report.exchanges import coordination, member_lines
-from comparison.report.group_history import GroupHistory, history_of
+from comparison.report.history.exchanges import coordination, member_lines
+from comparison.report.history.group_history import GroupHistory, history_of
 from tests.support.trace.traces import e
 
 FIELDS = {"api": "ConsumerGroupHeartbeat", "version": 1, "correlation": 1, "broker": 1, "error": ""}

@@ -17,11 +17,11 @@ from comparison.ownership.cover import doubled_ns, stops
 from comparison.playground import messages
 from comparison.playground.live.fold import GroupFold
 from comparison.report import terminal
+from comparison.report.diagrams.timeline import timeline
 from comparison.report.export.picture import picture
 from comparison.report.export.stream import stream_of
-from comparison.report.group_history import read_history
-from comparison.report.group_moment import RunEvents
-from comparison.report.timeline import timeline
+from comparison.report.history.group_history import read_history
+from comparison.report.history.group_moment import RunEvents
 from comparison.report.view.runs import read_views
 from comparison.results.metrics import METRICS
 from kernel.designs import ZOOKEEPER
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.report.export.tracks import Track
-    from comparison.report.group_history import GroupHistory
+    from comparison.report.history.group_history import GroupHistory
     from comparison.report.view.model import RunView
     from comparison.results.result import Result
     from kernel.trace.reader import Trace

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from comparison.pipeline.figures.verdicts import judge
-from comparison.report.changeovers import changeovers
+from comparison.report.summaries.changeovers import changeovers
 from comparison.results.outcomes import VerdictOutcome
 from tests.support.runs.results import change, run
 

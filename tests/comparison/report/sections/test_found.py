@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.report.repeats import columns_of
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
+from comparison.report.summaries.repeats import columns_of
 from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.run import Copies, Verdict

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from comparison.report import restarts, strategies
-from comparison.report.figures import CHANGE_COLUMNS
 from comparison.report.page import page
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
+from comparison.report.summaries import restarts, strategies
+from comparison.report.summaries.figures import CHANGE_COLUMNS
 from comparison.results.metrics import METRICS
 from tests.support.runs.results import every_design
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
-from comparison.report.group_history import read_history
-from comparison.report.sequence import sequence
+from comparison.report.diagrams.sequence import sequence
+from comparison.report.history.group_history import read_history
 from comparison.report.view import conversations as module
 from comparison.report.view import events as reading
 from comparison.report.view.conversations import conversations_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.report.restarts import costs, remarks, title
+from comparison.report.summaries.restarts import costs, remarks, title
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, every_design, restarted, run
 

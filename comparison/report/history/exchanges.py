@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.brokers import UNLOADED
-from comparison.report.rebalance_context import TARGETING
-from comparison.report.steps import (
+from comparison.report.history.brokers import UNLOADED
+from comparison.report.history.rebalance_context import TARGETING
+from comparison.report.history.steps import (
     NOTICE_NS,
     SESSIONS,
     Line,
@@ -28,7 +28,7 @@ from kernel.designs import ALL_AT_ONCE, CLASSIC_INCREMENTAL, CONSUMER, RECONCILI
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.group_history import Event, GroupHistory, MemberRebalance
+    from comparison.report.history.group_history import Event, GroupHistory, MemberRebalance
 
 _CLASSIC: Mapping[str, str] = MappingProxyType(
     {

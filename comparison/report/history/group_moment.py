@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.group_readers.columns import GroupSeen, Keeper, MemberRow, PartitionRow, zookeeper_state
 from comparison.ownership.fold import Ownership
 from comparison.ownership.groups import Memberships
-from comparison.report.brokers import UNLOADED, Coordinators, broker_ids
+from comparison.report.history.brokers import UNLOADED, Coordinators, broker_ids
 from kernel.designs import ZOOKEEPER
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.events import Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.figures import number
+from comparison.report.summaries.figures import number
 from comparison.results.keys import RESTART
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.report.figures import all_known, number
+from comparison.report.summaries.figures import all_known, number
 from comparison.results.keys import RESTART
 from kernel.designs import EAGER, INCREMENTAL, STATIC, ZOOKEEPER
 

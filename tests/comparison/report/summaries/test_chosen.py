@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.report.chosen import only, together
+from comparison.report.summaries.chosen import only, together
 from comparison.results.outcomes import VerdictOutcome
 from tests.support.runs.results import every_design, joins, run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.group_readers.columns import Keeper
-from comparison.report.group_moment import BELIEVED, RunEvents
+from comparison.report.history.group_moment import BELIEVED, RunEvents
 from kernel.trace.reader import read_trace
 from kernel.values import TopicPartition
 from tests.support.runs.seen_runs import OWN_IDS, UUID, write_cut

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
-from comparison.report.figures import ratio
 from comparison.report.page import page
-from comparison.report.repeats import columns_of
+from comparison.report.summaries.figures import ratio
+from comparison.report.summaries.repeats import columns_of
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
 from tests.support.runs.results import change, run

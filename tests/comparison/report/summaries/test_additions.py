@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.figures.additions import BEHIND, DELIVER, GROW, NOTICE
-from comparison.report.additions import PARTS, additions, sentence
 from comparison.report.drawing.added_bars import added_bars
+from comparison.report.summaries.additions import PARTS, additions, sentence
 from comparison.results.run import Added, Run
 from tests.support.runs.results import change, run
 

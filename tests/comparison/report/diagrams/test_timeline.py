@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from comparison.report.group_history import history_of, read_history
-from comparison.report.timeline import timeline
+from comparison.report.diagrams.timeline import timeline
+from comparison.report.history.group_history import history_of, read_history
 from comparison.report.view.model import Fault, Holding, Overlap, RunView, Stretch
 from kernel.trace.reader import read_trace
 from tests.support.runs.seen_runs import write_cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from comparison.report.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
+from comparison.report.summaries.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
 from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
 from comparison.results.metrics import CHANGE_METRICS, METRICS, Compares
 from comparison.results.outcomes import Kind, VerdictOutcome

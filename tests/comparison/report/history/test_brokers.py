@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.report.brokers import UNNUMBERED, Coordinators, broker_ids, broker_of
-from comparison.report.group_history import read_history
-from comparison.report.group_moment import RunEvents
-from comparison.report.sequence import sequence
+from comparison.report.diagrams.sequence import sequence
+from comparison.report.history.brokers import UNNUMBERED, Coordinators, broker_ids, broker_of
+from comparison.report.history.group_history import read_history
+from comparison.report.history.group_moment import RunEvents
 from coordinator.groups.placement import partition_of
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.reader import Trace, read_trace

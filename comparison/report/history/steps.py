@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.group_history import is_read
+from comparison.report.history.group_history import is_read
 from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.group_history import GroupHistory, MemberRebalance
+    from comparison.report.history.group_history import GroupHistory, MemberRebalance
 
 #: The purpose of each step, in the order of a rebalance.
 PURPOSES: Mapping[str, str] = MappingProxyType(

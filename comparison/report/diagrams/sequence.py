@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.exchanges import coordination, member_lines, without_details
-from comparison.report.rebalance_context import AFTER
-from comparison.report.steps import Line, briefly, departures, merged
+from comparison.report.history.exchanges import coordination, member_lines, without_details
+from comparison.report.history.rebalance_context import AFTER
+from comparison.report.history.steps import Line, briefly, departures, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comparison.report.group_history import GroupHistory, MemberRebalance
+    from comparison.report.history.group_history import GroupHistory, MemberRebalance
 
 _ZOOKEEPER = "zk"
 #: Steps with a name instead of a number.

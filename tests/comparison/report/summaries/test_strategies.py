@@ -9,7 +9,7 @@ from rich.console import Console
 
 from comparison.pipeline.analysis import compose
 from comparison.report.page import page
-from comparison.report.strategies import TITLE, outcomes
+from comparison.report.summaries.strategies import TITLE, outcomes
 from comparison.report.terminal import render
 from tests.support.runs.results import change, run
 

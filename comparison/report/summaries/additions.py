@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.report.figures import number
+from comparison.report.summaries.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

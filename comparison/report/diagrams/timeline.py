@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from comparison.ownership.fold import Interval
-    from comparison.report.group_history import Event, GroupHistory, MemberHistory
-    from comparison.report.group_history import Round as HistoryRound
+    from comparison.report.history.group_history import Event, GroupHistory, MemberHistory
+    from comparison.report.history.group_history import Round as HistoryRound
 
     _Stretch = TypeVar("_Stretch", bound=Stretch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.report.figures import all_known, number
+from comparison.report.summaries.figures import all_known, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from comparison.report.figures import number
+from comparison.report.summaries.figures import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
-from comparison.report.brokers import broker_ids, broker_of
-from comparison.report.rebalance_context import COORDINATED, RECONCILED, WATCHED
+from comparison.report.history.brokers import broker_ids, broker_of
+from comparison.report.history.rebalance_context import COORDINATED, RECONCILED, WATCHED
 from comparison.screen.natural_order import natural
 from kernel.designs import RECONCILING, ZOOKEEPER
 from kernel.errors import UserError
@@ -27,7 +27,7 @@ from kernel.trace.run_clock import events_in_order
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.rebalance_context import RebalanceContext
+    from comparison.report.history.rebalance_context import RebalanceContext
     from kernel.trace.reader import Trace
 
 Event = dict[str, Any]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.exchanges import member_lines, purpose
-from comparison.report.markdown import code, escaped
-from comparison.report.steps import PURPOSES
+from comparison.report.diagrams.markdown import code, escaped
+from comparison.report.history.exchanges import member_lines, purpose
+from comparison.report.history.steps import PURPOSES
 from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.report.group_history import GroupHistory, MemberRebalance
-    from comparison.report.steps import Line
+    from comparison.report.history.group_history import GroupHistory, MemberRebalance
+    from comparison.report.history.steps import Line
 
 
 def walkthrough(history: GroupHistory, rebalance: MemberRebalance) -> str:

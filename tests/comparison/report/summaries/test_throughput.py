@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.report.throughput import describe_waits, sparkline
+from comparison.report.summaries.throughput import describe_waits, sparkline
 from comparison.results.run import Delivery, Run
 from tests.support.runs.results import change, run, slowed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comparison.report.markdown import code, escaped, in_comment
+from comparison.report.diagrams.markdown import code, escaped, in_comment
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""A run as text and as a drawing of its timeline: `diagram` and `describe`."""

@@ -1,0 +1,1 @@
+"""What a result says in sums: figures, repeats, and what changes cost."""
