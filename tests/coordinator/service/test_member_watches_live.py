@@ -13,6 +13,7 @@ from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.server.member_znode import registration_payload
 from coordinator.service.member_watches import MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionFailed, Unanswered
@@ -33,7 +34,7 @@ class Watching:
     def __init__(self, zookeeper: str) -> None:
         config, _ = BrokerConfig.from_settings({"zookeeper.session.timeout.ms": "15000"})
         self.tracer = ListTracer(process="broker-1")
-        services: Any = SimpleNamespace(zookeeper=zookeeper, config=config, tracer=self.tracer, node_id=1)
+        services: Any = SimpleNamespace(zookeeper=zookeeper, config=config, tracer=self.tracer, node_id=1, runtime=REAL)
         self.watches = MemberWatches(services)
         self.reports: list[Ids] = []
         self.mistakes: list[BaseException] = []
