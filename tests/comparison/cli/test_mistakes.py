@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from comparison.exits import Exit
+from kernel.zookeeper import paths
+from tests.support.zookeeper.sessions import opened
 
 #: Runs the command with an injected fault: `TARGET` raises MemoryError.
 PROGRAM = """
@@ -28,11 +31,14 @@ with mock.patch(sys.argv[1], side_effect=MemoryError("injected")):
         ("kernel.broker.cluster.controlling.Controller.step", "broker 1: broker-1-view"),
     ],
 )
-def test_broker_with_an_internal_error_ends_with_the_traceback(
+async def test_broker_with_an_internal_error_ends_with_the_traceback(
     chroot: str, tmp_path: Path, target: str, what: str
 ) -> None:
+    async with opened(chroot) as session:  # a topic to take over, so that the storage has something to do
+        await session.create(paths.topic("t"), b'{"version":1,"partitions":{"0":[1]}}', makepath=True)
     arguments = ["broker", "--zookeeper", chroot, "--port", "0", "--set", "broker.id=1", "--folder", str(tmp_path)]
-    ended = subprocess.run(
+    ended = await asyncio.to_thread(
+        subprocess.run,
         [sys.executable, "-c", PROGRAM, target, *arguments],
         cwd=Path(__file__).parents[3],
         capture_output=True,
