@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WIDTHS = (40, 47, 60, 72, 80, 120, 200)
 #: No table needs more.
 ENDLESS = 2_000
-CRASH = Path(__file__).parent / "report" / "crash"
+CRASH = Path(__file__).parents[1] / "report" / "crash"
 _FIGURE = re.compile(r"[0-9][0-9,.]*")
 
 

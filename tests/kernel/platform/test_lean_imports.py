@@ -16,7 +16,7 @@ def test_command_that_loads_the_designs_leaves_no_folder(tmp_path: Path) -> None
 
 
 def test_bench_leaves_no_folder(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-m", "bench", "--help"]
     subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, timeout=120, check=True)
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,9 @@ from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.testbed.group_members import GroupMembers
 from kernel.values import TopicPartition
 from tests.support.trace.tracers import ListTracer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 #: The length of a session: a tenth of the shortest one of a run, since nothing here waits for ZooKeeper.
@@ -54,7 +57,9 @@ class Group:
         self.apply("rebalance_ended", process, outcome="ok")
 
     def own(self, process: str, *partitions: int) -> None:
-        self.apply("partitions_assigned", process, all=[{"topic": "orders", "partition": each} for each in partitions])
+        """The process gives up whatever it had, and gets these."""
+        self.apply("partitions_revoked", process, partitions=rows(range(len(PARTITIONS))))
+        self.apply("partitions_assigned", process, partitions=rows(partitions))
 
     def join(self) -> None:
         """m3 gets what m1 had, but m2 has not heard of it, and keeps what it has."""
@@ -65,6 +70,10 @@ class Group:
     @property
     def has_settled(self) -> bool:
         return any(event["kind"] == "change_settled" for event in self.tracer.events)
+
+
+def rows(partitions: Iterable[int]) -> list[dict[str, Any]]:
+    return [{"topic": "orders", "partition": each} for each in partitions]
 
 
 async def joined(group: Group) -> asyncio.Task[None]:

@@ -99,7 +99,9 @@ def assert_failed(run_dir: Path, reason: str) -> None:
     assert {("runner.jsonl", "runner", "runner"), ("proxy.jsonl", "proxy", "proxy")} <= set(listed)
     assert {each.file for each in listed} == {path.name for path in (run_dir / "trace").iterdir()}
     ends = [json.loads(line) for line in (run_dir / "trace/runner.jsonl").read_text().splitlines()]
-    assert [(each.outcome, each.error) for each in ends if each.get("kind") == "run_ended"] == [("failed", reason)]
+    assert [(each["outcome"], each["error"]) for each in ends if each.get("kind") == "run_ended"] == [
+        ("failed", reason)
+    ]
 
 
 def test_a_run_with_an_internal_error_is_traced_as_failed_and_never_judged_as_expected(

@@ -195,7 +195,7 @@ def test_the_leader_is_spared_where_its_memory_matters(group: Group, spared: boo
     for name in ("m1", "m2"):
         rows = [{"topic": "orders", "partition": int(name[1])}]
         members.view.apply(
-            {"ns": 0, "kind": "partitions_assigned", "process": name, "member": name, "stream": 0, "all": rows}
+            {"ns": 0, "kind": "partitions_assigned", "process": name, "member": name, "stream": 0, "partitions": rows}
         )
     members.view.apply({"ns": 0, "kind": "phase_entered", "process": "m2", "member": "m2", "phase": "decide"})
     chosen = {members.choose_owner() for _ in range(50)}
