@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 
 def printable(text: str) -> str:
     r"""The text with unprintable characters as Python escapes: `\n`, `\x1b`, lone surrogates, line separators."""
@@ -22,8 +20,8 @@ def printable(text: str) -> str:
 
 def printable_all(value: Any) -> Any:
     """`printable` for every text in a JSON value, field names included, or in a struct of such values."""
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **printable_all(msgspec.structs.asdict(value)))
+    if fields := getattr(value, "__struct_fields__", ()):  # of msgspec, which most commands need not load
+        return type(value)(**{name: printable_all(getattr(value, name)) for name in fields})
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

@@ -274,7 +274,7 @@ def test_a_comparison_of_everything_shows_its_duration_and_skipped_combinations(
     assert code_of("compare", "--all", "--dry-run") == Exit.AS_EXPECTED
     output = capsys.readouterr()
     assert "protocol-migration · cooperative: about" in output.out
-    assert "protocol-migration · eager: the migration begins there" in output.out
+    assert "protocol-migration · eager: the migration begins with this design" in output.out
 
 
 def test_a_comparison_takes_any_designs(capsys: pytest.CaptureFixture[str]) -> None:
