@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 CONSTANTS = {name for name, value in vars(designs).items() if isinstance(value, str) and value in DESIGNS}
 #: Tables with values for each design: tests compare their keys with the one table.
 KEYED = {
-    "comparison/report/history/exchanges.py": 1,  # PURPOSES
     "comparison/scenarios/plan/catalogue_changes.py": 2,  # not_applicable
     "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
     "comparison/consumers.py": 1,  # CONSUMERS
