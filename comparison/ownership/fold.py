@@ -84,30 +84,20 @@ class Ownership:
         #: What each member has believed since it began: it ends with the member, even what was closed before.
         self._since_start: defaultdict[tuple[str, str | None], list[Interval]] = defaultdict(list)
 
-    def take(self, event: Event, t_ns: int) -> list[Interval]:
-        """The event happened at that time; the intervals that it opened, closed or lengthened."""
+    def take(self, event: Event, t_ns: int) -> None:
+        """The event happened at that time: open, close or lengthen intervals."""
         match event["kind"]:
             case "partitions_assigned" | "partitions_revoked" | "partitions_lost":
-                return self._claim(event, t_ns)
+                self._claim(event, t_ns)
             case "records_delivered":
-                return [self._poll(event, t_ns)]
+                self._poll(event, t_ns)
             case "authority_named" | "authority_cleared":
-                return self._name(event, t_ns)
+                self._name(event, t_ns)
             case "member_closed":
-                return self._end([(event["process"], event["member"])], t_ns, "member")
+                self._end([(event["process"], event["member"])], t_ns, "member")
             case "process_ended":
                 members = [member for member in self._since_start if member[0] == event["target"]]
-                return self._end(members, t_ns, "process")
-        return []
-
-    def stop_polling(self, now_ns: int) -> list[Interval]:
-        """The deliveries whose pause is too long by now: their last polls were their ends."""
-        found = []
-        for polling in self.polling.values():
-            for unit, each in list(polling.items()):
-                if now_ns - (each.until_ns or each.from_ns) > DELIVERY_PAUSE_NS_MAX:
-                    found.append(polling.pop(unit))
-        return found
+                self._end(members, t_ns, "process")
 
     # -- parts -------------------------------------------------------------------------------------------------------
 
@@ -116,21 +106,18 @@ class Ownership:
         self.intervals.append(made)
         return made
 
-    def _claim(self, event: Event, t_ns: int) -> list[Interval]:
-        group, unit, found = self._group_of(event["process"], event["member"]), unit_of(event), []
+    def _claim(self, event: Event, t_ns: int) -> None:
+        group, unit = self._group_of(event["process"], event["member"]), unit_of(event)
         for each in event["partitions"]:
             key = Key(group, each["topic"], each["partition"])
             self.polling[key].pop(unit, None)
             if (known := self.believed[key].pop(unit, None)) is not None:
                 known.until_ns, known.closed_by = t_ns, CLAIMS[event["kind"]]
-                found.append(known)
             if event["kind"] == "partitions_assigned":
                 made = self.believed[key][unit] = self._open(BELIEVED, key, unit, t_ns)
                 self._since_start[event["process"], event["member"]].append(made)
-                found.append(made)
-        return found
 
-    def _poll(self, event: Event, t_ns: int) -> Interval:
+    def _poll(self, event: Event, t_ns: int) -> None:
         key = Key(self._group_of(event["process"], event["member"]), event["topic"], event["partition"])
         polling, unit = self.polling[key], unit_of(event)
         known = polling.get(unit)
@@ -138,21 +125,16 @@ class Ownership:
             known = polling[unit] = self._open(DELIVERING, key, unit, t_ns)
             known.closed_by = "pause"
         known.until_ns = t_ns
-        return known
 
-    def _name(self, event: Event, t_ns: int) -> list[Interval]:
-        key, found = Key(event["group"], event["topic"], event["partition"]), []
+    def _name(self, event: Event, t_ns: int) -> None:
+        key = Key(event["group"], event["topic"], event["partition"])
         is_named = event["kind"] == "authority_named"
         if (known := self.named.pop(key, None)) is not None:
             known.until_ns, known.closed_by = t_ns, "renamed" if is_named else event["reason"]
-            found.append(known)
         if is_named:
             self.named[key] = self._open(AUTHORITY, key, event["owner"], t_ns)
-            found.append(self.named[key])
-        return found
 
-    def _end(self, members: Iterable[tuple[str, str | None]], t_ns: int, closed_by: str) -> list[Interval]:
-        found = []
+    def _end(self, members: Iterable[tuple[str, str | None]], t_ns: int, closed_by: str) -> None:
         for member in members:
             for each in self._since_start.pop(member, ()):
                 each.gone_ns = t_ns
@@ -160,8 +142,6 @@ class Ownership:
                     each.until_ns, each.closed_by = t_ns, closed_by
                     assert each.unit is not None, "a unit believes"
                     del self.believed[each.key][each.unit]
-                    found.append(each)
-        return found
 
 
 def unit_of(event: Event) -> Unit:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 
 #: Members' requests to a coordinator in a rebalance.
-GROUP_REQUESTS = frozenset(
+_REBALANCE_REQUESTS = frozenset(
     {"JoinGroup", "SyncGroup", "OffsetFetch", "OffsetCommit", "AwaitCommand", "CommitOwned", "ConsumerGroupHeartbeat"}
 )
 #: A member with less time than this between two rebalances was not at rest.
@@ -77,7 +77,7 @@ class MemberRebalance:
 
     def requests(self) -> int:
         """Answered requests to the coordinator, without heartbeats."""
-        return sum(e["kind"] == "request_answered" and e["api"] in GROUP_REQUESTS for e in self.events)
+        return sum(e["kind"] == "request_answered" and e["api"] in _REBALANCE_REQUESTS for e in self.events)
 
     def generation(self) -> int | None:
         """The generation at its end; None without generations, or if the member was refused."""

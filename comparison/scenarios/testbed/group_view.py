@@ -39,7 +39,7 @@ class GroupView:
         #: Member id and generation of each process's last assignment, in designs that have them.
         self.identities: dict[str, tuple[str, int]] = {}
         self.decider = ""  #: the process that assigned last
-        self.stopped_polling: set[str] = set()  #: processes that have stopped polling, as they were told
+        self.stopped_polling: set[str] = set()  #: processes that have stopped polling when asked to
         self._ownership = Ownership(lambda *_: "")  #: of the one group whose members report here
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.

@@ -240,11 +240,3 @@ def test_belief_says_when_its_owner_ended() -> None:
     events = [claim(1, "assigned"), claim(3, "revoked"), claim(4, "assigned", "t1", member="b"), closed(6), ended(9)]
     found = ownership_of((event["t_ns"], event) for event in events).intervals
     assert [(each.until_ns, each.gone_ns) for each in found] == [(3 * MS, 6 * MS), (9 * MS, 9 * MS)]
-
-
-def test_delivery_ends_with_its_last_poll_once_the_pause_is_too_long() -> None:
-    (first, second) = polls(100, 700)
-    found = ownership_of([(each["t_ns"], each) for each in (first, second)])
-    assert found.stop_polling(1_700 * MS) == []
-    assert [each.until_ns for each in found.stop_polling(1_701 * MS)] == [700 * MS]
-    assert found.stop_polling(9_000 * MS) == []
