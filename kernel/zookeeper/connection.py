@@ -56,7 +56,7 @@ _CONNECT_TIMEOUT_MIN_S = 2.0
 _LATE = "nothing heard for two thirds of the session timeout"
 
 
-def _connect_timeout_s(session_timeout_s: float) -> float:
+def connect_timeout_s(session_timeout_s: float) -> float:
     """How long to wait for the reply to a Connect before trying another connection: a third of the session timeout.
 
     kazoo and Kafka's client wait for the whole session timeout, so they lose every session whose Connect goes
@@ -181,7 +181,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
         self._manners.opened()
-        timeout = min(timeout, _connect_timeout_s(self.client._session_timeout / 1000))
+        timeout = min(timeout, connect_timeout_s(self.client._session_timeout / 1000))
         self._submit(request, timeout, xid)
         with self._blaming():
             greeting = replies.greeting(self._read_frame(timeout))

@@ -90,7 +90,7 @@ class Leading:
     def _reconcile(self, touched: Iterable[TopicPartition]) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        for tp in touched:
+        for tp in sorted(touched):  # in this order for every hash seed
             if self._gap(tp) and tp not in self._tasks:
                 self._tasks[tp] = asyncio.create_task(self._close_gap(tp), name=f"leading-{tp}")
 

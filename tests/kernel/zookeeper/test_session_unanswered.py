@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from kernel.waiting import until
-from kernel.zookeeper.connection import _connect_timeout_s
+from kernel.zookeeper.connection import connect_timeout_s
 from kernel.zookeeper.operations import SessionState
 from tests.support.zookeeper.sessions import become, opened
 
@@ -62,4 +62,4 @@ async def test_connection_accepted_and_never_answered_does_not_cost_the_session(
 
 @pytest.mark.parametrize(("session_s", "within_s"), [(30, 10), (9, 3), (6, 2), (1, 2)])
 def test_connect_timeout_is_a_third_of_the_session_timeout_and_at_least_two_seconds(session_s, within_s):
-    assert _connect_timeout_s(session_s) == within_s
+    assert connect_timeout_s(session_s) == within_s

@@ -1,0 +1,67 @@
+"""A host: what a process is in the simulated world, with a queue of its own of what is ready to run.
+
+Whatever a host starts belongs to it, through a context variable that tasks and callbacks inherit. So a host can be
+killed, after which nothing of it runs any more, no `finally` either, or frozen, after which all of it waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+
+class Kind(StrEnum):
+    """What runs on a host; the delay between two hosts depends on it."""
+
+    RUNNER = "runner"
+    MEMBER = "member"
+    BROKER = "broker"
+    ZOOKEEPER = "zookeeper"
+
+
+class Host:
+    """The loop runs what is in `ready` in order, unless the host is frozen."""
+
+    __slots__ = ("_at_end", "is_alive", "is_busy", "is_frozen", "is_listed", "kind", "name", "number", "ready")
+
+    def __init__(self, name: str, kind: Kind, number: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.number = number  #: in place of a process id
+        self.ready: deque[asyncio.Handle] = deque()
+        self.is_alive = True
+        self.is_frozen = False
+        self.is_busy = False  #: it is still at what it ran last
+        self.is_listed = False  #: the loop knows that something is ready
+        self._at_end: dict[Callable[[], None], None] = {}
+
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Have the machine do this when the host ends, as an operating system closes the sockets of a process."""
+        self._at_end[end] = None
+
+    def forget(self, end: Callable[[], None]) -> None:
+        self._at_end.pop(end, None)
+
+    def end(self) -> None:
+        """Nothing of it runs from now on. Idempotent."""
+        self.is_alive = False
+        self.ready.clear()
+        ends, self._at_end = self._at_end, {}
+        for end in ends:
+            end()
+
+    def __repr__(self) -> str:
+        return f"<host {self.name}>"
+
+
+#: The host that runs.
+CURRENT: ContextVar[Host] = ContextVar("host")
+#: Where Python closes what an ended world has left: nothing runs there.
+NOBODY = Host("nobody", Kind.RUNNER, 0)
+NOBODY.end()

@@ -1,0 +1,270 @@
+"""The network between hosts: connections as their operating systems hold them, with a delay that the seed draws.
+
+Bytes of one direction arrive in order. What has arrived waits in the receiver's buffer, also while it is frozen, and
+a sender whose receiver does not read can send no more than a window. A host that ends closes its connections. All
+hosts have the address 127.0.0.1, so a port belongs to the whole world.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, Protocol
+
+from comparison.simulation.host import CURRENT
+from kernel.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from comparison.simulation.host import Host
+
+    #: Nanoseconds that a packet takes from one host to another.
+    Delay = Callable[[Host, Host], int]
+
+ADDRESS = "127.0.0.1"
+#: Bytes that may be on their way, or have arrived unread, in one direction.
+WINDOW = 1 << 20
+_FIRST_PORT, _FIRST_DESCRIPTOR = 20_000, 100
+
+
+class Timeline(Protocol):
+    """What the network needs of the loop."""
+
+    now_ns: int
+
+    def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None: ...
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> object: ...
+
+    def create_future(self) -> asyncio.Future[Any]: ...
+
+
+class Endpoint:
+    """One end of a connection. Its owner sets `on_change`, which is called when there is more to read or room to send.
+
+    The methods of a socket that never blocks: `send` and `recv` raise `BlockingIOError`, or `OSError` after a reset.
+    """
+
+    __slots__ = (
+        "_arrived_ns",
+        "_received",
+        "_unread",
+        "host",
+        "is_closed",
+        "is_ended",
+        "is_full",
+        "is_reset",
+        "is_shut",
+        "network",
+        "on_change",
+        "peer",
+        "port",
+        "unacknowledged",
+    )
+    peer: Endpoint
+
+    def __init__(self, network: Network, host: Host, port: int) -> None:
+        self.network = network
+        self.host = host
+        self.port = port
+        self.on_change: Callable[[], None] | None = None
+        self.is_closed = False  #: by its owner
+        self.is_shut = False  #: no more is sent
+        self.is_ended = False  #: no more will arrive
+        self.is_reset = False
+        self.is_full = False  #: its owner has been refused
+        self.unacknowledged = 0  #: bytes sent that the peer has not read
+        self._received: deque[bytes] = deque()
+        self._unread = 0
+        self._arrived_ns = 0  #: when what was sent last arrives
+        host.at_end(self.close)
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self._received) or self.is_ended or self.is_reset
+
+    @property
+    def is_writable(self) -> bool:
+        return self.unacknowledged < WINDOW or self.is_reset
+
+    def send(self, data: bytes | bytearray | memoryview) -> int:
+        """How many bytes were taken."""
+        if self.is_reset:
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+        if self.is_shut:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+        room = WINDOW - self.unacknowledged
+        if room <= 0:
+            self.is_full = True
+            raise BlockingIOError
+        sent = bytes(data if len(data) <= room else data[:room])
+        self.is_full = len(sent) < len(data)
+        self.unacknowledged += len(sent)
+        self._carry(self.peer._arrive, sent)
+        return len(sent)
+
+    def recv(self, size: int) -> bytes:
+        """Up to `size` bytes, as one packet or several joined; b"" at the end of the stream."""
+        if self.is_reset:
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+        received = self._received
+        if not received:
+            if self.is_ended:
+                return b""
+            raise BlockingIOError
+        data = received.popleft()
+        if received and len(data) < size:
+            pieces, length = [data], len(data)
+            while received and length < size:
+                pieces.append(received.popleft())
+                length += len(pieces[-1])
+            data = b"".join(pieces)
+        if len(data) > size:
+            received.appendleft(data[size:])
+            data = data[:size]
+        self._unread -= len(data)
+        self.peer._acknowledged(len(data))
+        return data
+
+    def shut(self) -> None:
+        """Send the end of the stream. Idempotent."""
+        if not self.is_shut and not self.is_reset:
+            self.is_shut = True
+            self._carry(self.peer._end)
+
+    def close(self) -> None:
+        """Close both directions: with a reset if something is unread, as TCP does. Idempotent."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.host.forget(self.close)
+        if self._unread:
+            self.is_shut = True
+            self._carry(self.peer._reset)
+        else:
+            self.shut()
+        self._received.clear()
+        self.on_change = None
+
+    def _carry(self, arrive: Callable[..., None], *what: bytes) -> None:
+        network = self.network
+        loop = network.loop
+        self._arrived_ns = max(loop.now_ns + network.delay_ns(self.host, self.peer.host), self._arrived_ns)
+        loop.at_ns(self._arrived_ns, arrive, *what)
+
+    def _arrive(self, data: bytes) -> None:
+        if self.is_closed:
+            if not self.is_reset:
+                self.is_reset = True
+                self._carry(self.peer._reset)
+            return
+        self._received.append(data)
+        self._unread += len(data)
+        self._changed()
+
+    def _end(self) -> None:
+        self.is_ended = True
+        self._changed()
+
+    def _reset(self) -> None:
+        self.is_reset = self.is_ended = True
+        self._received.clear()
+        self._changed()
+
+    def _acknowledged(self, size: int) -> None:
+        self.unacknowledged -= size
+        if self.is_full and self.is_writable:
+            self.is_full = False
+            self._changed()
+
+    def _changed(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
+
+
+class Port:
+    """A port on which a host listens. `accepted` is called in the context in which it was opened."""
+
+    def __init__(self, network: Network, number: int, accepted: Callable[[Endpoint], None]) -> None:
+        self.number = number
+        self.host = CURRENT.get()
+        self._network = network
+        self._accepted = accepted
+        self._context = copy_context()
+        self.host.at_end(self.close)
+
+    def admit(self, endpoint: Endpoint) -> None:
+        self._network.loop.call_soon(self._accepted, endpoint, context=self._context)
+
+    def close(self) -> None:
+        self.host.forget(self.close)
+        self._network.close_port(self)
+
+
+class Network:
+    """All connections of a world."""
+
+    def __init__(self, loop: Timeline, delay_ns: Delay) -> None:
+        self.loop = loop
+        self.delay_ns = delay_ns
+        #: The accepted connections by their descriptors, by which a broker knows them.
+        self.by_descriptor: dict[int, Endpoint] = {}
+        self._ports: dict[int, Port] = {}
+        self._next_port = _FIRST_PORT
+        self._next_descriptor = _FIRST_DESCRIPTOR
+
+    def descriptor(self, endpoint: Endpoint) -> int:
+        """A new descriptor for a connection."""
+        self._next_descriptor += 1
+        self.by_descriptor[self._next_descriptor] = endpoint
+        return self._next_descriptor
+
+    def free_port(self) -> int:
+        """One that nobody has had."""
+        self._next_port += 1
+        return self._next_port
+
+    def listen(self, number: int, accepted: Callable[[Endpoint], None]) -> Port:
+        """Listen on a port, or with 0 on a free one. Raises `EnvironmentFault` if it is in use."""
+        if number in self._ports:
+            raise EnvironmentFault(f"cannot listen on {ADDRESS}:{number}: {errno.errorcode[errno.EADDRINUSE]}")
+        port = Port(self, number or self.free_port(), accepted)
+        self._ports[port.number] = port
+        return port
+
+    def close_port(self, port: Port) -> None:
+        if self._ports.get(port.number) is port:
+            del self._ports[port.number]
+
+    async def connect(self, number: int) -> Endpoint:
+        """Our end of a new connection. Raises `ConnectionRefusedError` if nobody listens when the first packet arrives.
+
+        A frozen host's machine accepts for it.
+        """
+        host, loop = CURRENT.get(), self.loop
+        answer: asyncio.Future[Endpoint | None] = loop.create_future()
+
+        def ask() -> None:
+            port = self._ports.get(number)
+            ours = None
+            if port is not None and host.is_alive:
+                ours, theirs = Endpoint(self, host, self.free_port()), Endpoint(self, port.host, number)
+                ours.peer, theirs.peer = theirs, ours
+                port.admit(theirs)
+            loop.at_ns(loop.now_ns + (self.delay_ns(port.host, host) if port is not None else 0), tell, ours)
+
+        def tell(ours: Endpoint | None) -> None:
+            if not answer.done():
+                answer.set_result(ours)
+            elif ours is not None:
+                ours.close()
+
+        asked = self._ports.get(number)
+        loop.at_ns(loop.now_ns + (self.delay_ns(host, asked.host) if asked is not None else 0), ask)
+        endpoint = await answer
+        if endpoint is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        return endpoint

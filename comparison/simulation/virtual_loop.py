@@ -1,0 +1,340 @@
+"""An event loop under virtual time for all hosts of a simulated world.
+
+Time stands still while anything is ready, and then goes on to the next timer. Of several hosts that are ready at once,
+the seed chooses which takes its turn; each runs its own callbacks in order, as a process of its own would. Unlike
+asyncio's own loops, timers of the same moment keep the order in which they were set.
+
+It is an `asyncio.AbstractEventLoop` by the documented interface alone, so it depends on no Python's internals. What
+waits for the real world is not there: pipes, signals, name lookups. Work for threads is done at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+from comparison.simulation.host import CURRENT, NOBODY
+from comparison.simulation.network import Network
+from comparison.simulation.streams import connected, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+    from random import Random
+
+    from comparison.simulation.host import Host
+    from comparison.simulation.network import Delay
+
+T = TypeVar("T")
+_Ts = TypeVarTuple("_Ts")
+
+log = logging.getLogger(__name__)
+
+NS_PER_S = 1_000_000_000
+#: Turns without any time passing: something is ready forever.
+_TURNS_MAX = 1_000_000
+#: Cancelled timers are removed once there are more than this, and than half of all.
+_CANCELLED_MAX = 1_000
+
+
+class Stalled(RuntimeError):
+    """Nothing is ready and no timer is set, or something is ready again and again while no time passes."""
+
+
+class _Soon(asyncio.Handle):
+    __slots__ = ("host",)
+    host: Host
+
+
+class _Timer(asyncio.TimerHandle):
+    __slots__ = ("host",)
+    host: Host
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """See the module. `order` draws who comes first."""
+
+    def __init__(self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: int = 0) -> None:
+        """`cost_ns`: how long a host is busy with each callback."""
+        self.now_ns = start_ns
+        self.network = Network(self, delay_ns)
+        self._order = order
+        self._cost_ns = cost_ns
+        self._runnable: list[Host] = []
+        self._current: Host | None = None  #: whose turn it is
+        #: (when, number, handle or function, the function's arguments)
+        self._timers: list[tuple[int, int, Any, tuple[Any, ...] | None]] = []
+        self._number = 0
+        self._cancelled = 0
+        self._turns = 0  #: since time has passed
+        self._ended: list[set[asyncio.Task[Any]]] = []
+        self._is_running = False
+        self._is_closed = False
+        self._exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def run_until_complete(self, future: Any) -> Any:
+        """The result of a coroutine, which runs on the current host. Raises `Stalled` if it cannot be reached."""
+        asked = asyncio.ensure_future(future, loop=self)
+        with self._running():
+            while not asked.done():
+                if self._runnable:
+                    self._turn()
+                else:
+                    self._advance()
+        return asked.result()
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        self._is_running = True
+        asyncio._set_running_loop(self)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(None)
+            self._is_running = False
+
+    def _turn(self) -> None:
+        """Let one host run what is ready on it now."""
+        runnable = self._runnable
+        place = self._order.randrange(len(runnable)) if len(runnable) > 1 else 0
+        host = runnable[place]
+        runnable[place] = runnable[-1]
+        runnable.pop()
+        host.is_listed = False
+        self._current = host
+        try:
+            count = self._run_ready(host)
+        finally:
+            self._current = None
+        ready = host.ready
+        if self._cost_ns and count:
+            host.is_busy = True
+            self.at_ns(self.now_ns + count * self._cost_ns, self._finished, host)
+        elif ready:
+            self._list(host)
+        self._turns += 1
+        if self._turns > _TURNS_MAX:
+            raise Stalled(
+                f"{host.name} is ready again and again while no time passes: {ready or 'another host as well'}"
+            )
+
+    def _run_ready(self, host: Host) -> int:
+        """Run what is ready now, unless the host ends or freezes meanwhile; how many callbacks ran."""
+        ready = host.ready
+        count = 0
+        for _ in range(len(ready)):
+            if not host.is_alive or host.is_frozen:
+                break
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+                count += 1
+        return count
+
+    def _finished(self, host: Host) -> None:
+        host.is_busy = False
+        if host.ready:
+            self._list(host)
+
+    def _advance(self) -> None:
+        """Go on to the next moment for which a timer is set."""
+        timers = self._timers
+        while timers and timers[0][3] is None and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        if not timers:
+            raise Stalled("nothing is ready, and no timer is set")
+        when = timers[0][0]
+        if when > self.now_ns:
+            self.now_ns, self._turns = when, 0
+        while timers and timers[0][0] == when:
+            _, _, what, arguments = heapq.heappop(timers)
+            if arguments is not None:
+                what(*arguments)
+            elif what.cancelled():
+                self._cancelled -= 1
+            else:
+                self._make_ready(what)
+
+    def _make_ready(self, handle: _Soon | _Timer) -> None:
+        host = handle.host
+        if host.is_alive:
+            host.ready.append(handle)
+            if not host.is_listed:
+                self._list(host)
+
+    def _list(self, host: Host) -> None:
+        waits = host.is_frozen or host.is_busy or host is self._current
+        if not host.is_listed and not waits and host.is_alive:
+            host.is_listed = True
+            self._runnable.append(host)
+
+    # -- hosts -------------------------------------------------------------------------------------------------------
+
+    def kill(self, host: Host) -> None:
+        """Nothing of the host runs from now on; the machine closes its sockets."""
+        # Python would close the coroutines of tasks that nobody refers to, and run what they do at their end.
+        self._ended.append(asyncio.all_tasks(self))
+        self._unlist(host)
+        host.end()
+
+    def freeze(self, host: Host) -> None:
+        """Nothing of the host runs until `thaw`; what becomes ready waits, as do bytes that arrive."""
+        host.is_frozen = True
+        self._unlist(host)
+
+    def thaw(self, host: Host) -> None:
+        host.is_frozen = False
+        if host.ready:
+            self._list(host)
+
+    def _unlist(self, host: Host) -> None:
+        if host.is_listed:
+            host.is_listed = False
+            self._runnable.remove(host)
+
+    # -- timers and callbacks ----------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self.now_ns / NS_PER_S
+
+    def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
+        """Have the machine itself do something, whatever becomes of the host that asks for it."""
+        self._number += 1
+        heapq.heappush(self._timers, (when_ns, self._number, what, arguments))
+
+    def call_soon(
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        if context is None:
+            context = copy_context()
+        handle = _Soon(callback, args, self, context)
+        handle.host = context.get(CURRENT, NOBODY)
+        self._make_ready(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        if context is None:
+            context = copy_context()
+        when_ns = max(round(when * NS_PER_S), self.now_ns)
+        if when_ns / NS_PER_S < when:  # who looks at the clock then must find the moment come
+            when_ns += 1
+        handle = _Timer(when, callback, args, self, context)
+        handle.host = context.get(CURRENT, NOBODY)
+        self._number += 1
+        heapq.heappush(self._timers, (when_ns, self._number, handle, None))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Asyncio's timers call this."""
+        self._cancelled += 1
+        if self._cancelled > max(_CANCELLED_MAX, len(self._timers) // 2):
+            self._timers = [timer for timer in self._timers if timer[3] is not None or not timer[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled = 0
+
+    # -- futures and tasks -------------------------------------------------------------------------------------------
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]  # each Python declares it differently
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Context | None = None, **more: Any
+    ) -> asyncio.Task[T]:
+        return asyncio.Task(coro, loop=self, name=name, context=context, **more)
+
+    def run_in_executor(  # type: ignore[override]  # typeshed declares an overload for TypeVarTuple
+        self, executor: object, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Do it at once: no time passes."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # raised where it is awaited
+            done.set_exception(error)
+        return done
+
+    # -- the network -------------------------------------------------------------------------------------------------
+
+    async def create_connection(  # type: ignore[override]  # only by host and port
+        self,
+        protocol_factory: Callable[[], asyncio.Protocol],
+        host: str | None = None,
+        port: int | None = None,
+        **_: Any,
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        return await connected(self.network, protocol_factory, port or 0)
+
+    async def create_server(  # type: ignore[override]  # only by host and port
+        self,
+        protocol_factory: Callable[[], asyncio.Protocol],
+        host: str | None = None,
+        port: int | None = None,
+        **_: Any,
+    ) -> asyncio.AbstractServer:
+        return serving(self.network, protocol_factory, port or 0)
+
+    # -- the rest of the interface -----------------------------------------------------------------------------------
+
+    def add_signal_handler(self, sig: int, callback: Callable[[*_Ts], object], *args: *_Ts) -> None:
+        """Hosts are ended by commands, or killed."""
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return self._is_running
+
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    async def shutdown_asyncgens(self) -> None:
+        """Generators end with their tasks."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # asyncio's
+        """There is none."""
+
+    def get_debug(self) -> bool:
+        return False
+
+    def set_debug(self, enabled: bool) -> None:  # asyncio's
+        """Has no effect."""
+
+    def set_exception_handler(
+        self, handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None
+    ) -> None:
+        self._exception_handler = handler
+
+    def get_exception_handler(self) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None:
+        return self._exception_handler
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        log.error("%s", context.get("message"), exc_info=context.get("exception"))
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self._is_closed:  # Python complains of tasks that are left undone, as they are to be
+            return
+        if self._exception_handler is not None:
+            self._exception_handler(self, context)
+        else:
+            self.default_exception_handler(context)

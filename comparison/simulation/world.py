@@ -1,0 +1,100 @@
+"""A simulated world: its loop, its network and its hosts, all of whose chances come from one seed."""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
+from comparison.simulation.host import CURRENT, Host, Kind
+from comparison.simulation.inline_threads import InlineThreads
+from comparison.simulation.links import LOOPBACK, Links
+from comparison.simulation.virtual_loop import VirtualLoop
+from comparison.simulation.zookeeper_client import SimulatedBridge
+from kernel.broker.loop.readiness import Readiness
+from kernel.broker.server.accepting import Listener
+from kernel.clock import NS_PER_MS
+from kernel.runtime import Runtime
+from kernel.zookeeper.bridge import Bridge
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
+
+#: The monotonic clock at the start, as on a machine that has been up for a while, and the wall clock.
+_UPTIME_NS = 1_000 * 1_000_000_000
+_BEGINNING_MS = 1_700_000_000_000
+
+
+class WorldClock:
+    """A host's clock: virtual time, and a wall clock that can be stepped for this host alone."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self._stepped_ms = 0
+
+    def step(self, by_ms: int) -> None:
+        self._stepped_ms += by_ms
+
+    def monotonic_ns(self) -> int:
+        return self._loop.now_ns
+
+    def wall_ms(self) -> int:
+        return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
+
+
+class World:
+    """Create hosts, and run coroutines on them, in `run`."""
+
+    def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
+        self._seed = seed
+        self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
+            self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
+        )
+        self.hosts: list[Host] = []
+        self.runner = self.host("runner", Kind.RUNNER)
+
+    def random(self, purpose: str) -> Random:
+        """A source of its own for each purpose, so that more draws for one change nothing for another."""
+        return Random(f"{self._seed} {purpose}")
+
+    def host(self, name: str, kind: Kind) -> Host:
+        host = Host(name, kind, len(self.hosts) + 1)
+        self.hosts.append(host)
+        return host
+
+    def runtime(self, host: Host) -> Runtime:
+        """What brokers and consumers on a host take from the machine."""
+        return Runtime(
+            clock=WorldClock(self.loop),
+            stopwatch=self.loop.time,
+            random=self.random(host.name),
+            threads=InlineThreads(),
+            instead={
+                Listener: SimulatedListener,
+                Readiness: SimulatedReadiness,
+                Bridge: partial(SimulatedBridge, random=self.random(f"zookeeper of {host.name}")),
+            },
+        )
+
+    def spawn(self, host: Host, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> asyncio.Task[T]:
+        """Start a coroutine on a host."""
+        context = copy_context()
+        context.run(CURRENT.set, host)
+        return self.loop.create_task(work(*arguments), context=context)
+
+    def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run on the runner's host until `main` returns, once. What others are doing then is left undone."""
+        context = copy_context()
+        context.run(CURRENT.set, self.runner)
+        try:
+            result: T = context.run(lambda: self.loop.run_until_complete(main()))
+        finally:
+            for host in self.hosts:
+                self.loop.kill(host)
+            self.loop.close()
+        return result
