@@ -1,4 +1,4 @@
-"""In place of threads: work is done at once, and a worker's in the next turn of its host."""
+"""In place of threads: work is done at once, and a worker's in the next turn of its node."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class InlineWorker(Worker[Item]):
 
 
 class InlineThreads(Threads):
-    """All threads of a host; for the time that they would take, no time passes."""
+    """All threads of a node; for the time that they would take, no time passes."""
 
     async def compute(self, work: Callable[[], T], name: str) -> T:
         return work()

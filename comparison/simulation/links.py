@@ -1,17 +1,17 @@
-"""How long packets take between two hosts, by what runs on them."""
+"""How long packets take between two nodes, by what runs on them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from comparison.simulation.host import Kind
+from comparison.simulation.node import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-    from comparison.simulation.host import Host
+    from comparison.simulation.node import Node
 
 _NS_PER_US = 1_000
 
@@ -26,13 +26,13 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """The delays between kinds of hosts, `usual` where none is given, and how long a callback keeps its host busy."""
+    """The delays between kinds of nodes, `usual` where none is given, and how long a callback keeps its node busy."""
 
     usual: Latency
     between: Mapping[frozenset[Kind], Latency] = field(default_factory=dict)
     cost_ns: int = 0
 
-    def delays(self, random: Random) -> Callable[[Host, Host], int]:
+    def delays(self, random: Random) -> Callable[[Node, Node], int]:
         """Draws the delay of each packet, in nanoseconds."""
         drawn = {
             (one, other): (
@@ -45,7 +45,7 @@ class Links:
         }
         draw = random.random
 
-        def delay_ns(sender: Host, receiver: Host) -> int:
+        def delay_ns(sender: Node, receiver: Node) -> int:
             least, width = drawn[sender.kind, receiver.kind]
             return least + int(draw() * width)
 

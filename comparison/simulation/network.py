@@ -1,8 +1,8 @@
-"""The network between hosts: connections as their operating systems hold them, with a delay that the seed draws.
+"""The network between nodes: connections as their operating systems hold them, with a delay that the seed draws.
 
 Bytes of one direction arrive in order. What has arrived waits in the receiver's buffer, also while it is frozen, and
-a sender whose receiver does not read can send no more than a window. A host that ends closes its connections. All
-hosts have the address 127.0.0.1, so a port belongs to the whole world.
+a sender whose receiver does not read can send no more than a window. A node that ends closes its connections. All
+nodes have the address 127.0.0.1, so a port belongs to the whole world.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections import deque
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Protocol
 
-from comparison.simulation.host import CURRENT
+from comparison.simulation.node import CURRENT
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from comparison.simulation.host import Host
+    from comparison.simulation.node import Node
 
-    #: Nanoseconds that a packet takes from one host to another.
-    Delay = Callable[[Host, Host], int]
+    #: Nanoseconds that a packet takes from one node to another.
+    Delay = Callable[[Node, Node], int]
 
 ADDRESS = "127.0.0.1"
 #: Bytes that may be on their way, or have arrived unread, in one direction.
@@ -52,13 +52,13 @@ class Endpoint:
         "_arrived_ns",
         "_received",
         "_unread",
-        "host",
         "is_closed",
         "is_ended",
         "is_full",
         "is_reset",
         "is_shut",
         "network",
+        "node",
         "on_change",
         "peer",
         "port",
@@ -66,9 +66,9 @@ class Endpoint:
     )
     peer: Endpoint
 
-    def __init__(self, network: Network, host: Host, port: int) -> None:
+    def __init__(self, network: Network, node: Node, port: int) -> None:
         self.network = network
-        self.host = host
+        self.node = node
         self.port = port
         self.on_change: Callable[[], None] | None = None
         self.is_closed = False  #: by its owner
@@ -80,7 +80,7 @@ class Endpoint:
         self._received: deque[bytes] = deque()
         self._unread = 0
         self._arrived_ns = 0  #: when what was sent last arrives
-        host.at_end(self.close)
+        node.at_end(self.close)
 
     @property
     def is_readable(self) -> bool:
@@ -140,7 +140,7 @@ class Endpoint:
         if self.is_closed:
             return
         self.is_closed = True
-        self.host.forget(self.close)
+        self.node.forget(self.close)
         if self._unread:
             self.is_shut = True
             self._carry(self.peer._reset)
@@ -152,7 +152,7 @@ class Endpoint:
     def _carry(self, arrive: Callable[..., None], *what: bytes) -> None:
         network = self.network
         loop = network.loop
-        self._arrived_ns = max(loop.now_ns + network.delay_ns(self.host, self.peer.host), self._arrived_ns)
+        self._arrived_ns = max(loop.now_ns + network.delay_ns(self.node, self.peer.node), self._arrived_ns)
         loop.at_ns(self._arrived_ns, arrive, *what)
 
     def _arrive(self, data: bytes) -> None:
@@ -186,21 +186,21 @@ class Endpoint:
 
 
 class Port:
-    """A port on which a host listens. `accepted` is called in the context in which it was opened."""
+    """A port on which a node listens. `accepted` is called in the context in which it was opened."""
 
     def __init__(self, network: Network, number: int, accepted: Callable[[Endpoint], None]) -> None:
         self.number = number
-        self.host = CURRENT.get()
+        self.node = CURRENT.get()
         self._network = network
         self._accepted = accepted
         self._context = copy_context()
-        self.host.at_end(self.close)
+        self.node.at_end(self.close)
 
     def admit(self, endpoint: Endpoint) -> None:
         self._network.loop.call_soon(self._accepted, endpoint, context=self._context)
 
     def close(self) -> None:
-        self.host.forget(self.close)
+        self.node.forget(self.close)
         self._network.close_port(self)
 
 
@@ -242,19 +242,19 @@ class Network:
     async def connect(self, number: int) -> Endpoint:
         """Our end of a new connection. Raises `ConnectionRefusedError` if nobody listens when the first packet arrives.
 
-        A frozen host's machine accepts for it.
+        A frozen node's machine accepts for it.
         """
-        host, loop = CURRENT.get(), self.loop
+        node, loop = CURRENT.get(), self.loop
         answer: asyncio.Future[Endpoint | None] = loop.create_future()
 
         def ask() -> None:
             port = self._ports.get(number)
             ours = None
-            if port is not None and host.is_alive:
-                ours, theirs = Endpoint(self, host, self.free_port()), Endpoint(self, port.host, number)
+            if port is not None and node.is_alive:
+                ours, theirs = Endpoint(self, node, self.free_port()), Endpoint(self, port.node, number)
                 ours.peer, theirs.peer = theirs, ours
                 port.admit(theirs)
-            loop.at_ns(loop.now_ns + (self.delay_ns(port.host, host) if port is not None else 0), tell, ours)
+            loop.at_ns(loop.now_ns + (self.delay_ns(port.node, node) if port is not None else 0), tell, ours)
 
         def tell(ours: Endpoint | None) -> None:
             if not answer.done():
@@ -263,7 +263,7 @@ class Network:
                 ours.close()
 
         asked = self._ports.get(number)
-        loop.at_ns(loop.now_ns + (self.delay_ns(host, asked.host) if asked is not None else 0), ask)
+        loop.at_ns(loop.now_ns + (self.delay_ns(node, asked.node) if asked is not None else 0), ask)
         endpoint = await answer
         if endpoint is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")

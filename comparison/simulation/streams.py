@@ -30,7 +30,7 @@ class _Socket:
 
 
 class StreamTransport(asyncio.Transport):
-    """A transport over an endpoint; callbacks run on the host, and in the context, that made it."""
+    """A transport over an endpoint; callbacks run on the node, and in the context, that made it."""
 
     def __init__(self, loop: Timeline, endpoint: Endpoint, protocol: asyncio.Protocol) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class StreamTransport(asyncio.Transport):
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def _changed(self) -> None:
-        """More can be read or sent: look at it in the next turn of the host."""
+        """More can be read or sent: look at it in the next turn of the node."""
         if not self._is_due and not self._is_lost:
             self._is_due = True
             self._loop.call_soon(self._look, context=self._context)

@@ -1,6 +1,6 @@
-"""An event loop under virtual time for all hosts of a simulated world.
+"""An event loop under virtual time for all nodes of a simulated world.
 
-Time stands still while anything is ready, and then goes on to the next timer. Of several hosts that are ready at once,
+Time stands still while anything is ready, and then goes on to the next timer. Of several nodes that are ready at once,
 the seed chooses which takes its turn; each runs its own callbacks in order, as a process of its own would. Unlike
 asyncio's own loops, timers of the same moment keep the order in which they were set.
 
@@ -17,16 +17,16 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
-from comparison.simulation.host import CURRENT, NOBODY
 from comparison.simulation.network import Network
+from comparison.simulation.node import CURRENT, NOBODY
 from comparison.simulation.streams import connected, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from random import Random
 
-    from comparison.simulation.host import Host
     from comparison.simulation.network import Delay
+    from comparison.simulation.node import Node
 
 T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
@@ -45,26 +45,26 @@ class Stalled(RuntimeError):
 
 
 class _Soon(asyncio.Handle):
-    __slots__ = ("host",)
-    host: Host
+    __slots__ = ("node",)
+    node: Node
 
 
 class _Timer(asyncio.TimerHandle):
-    __slots__ = ("host",)
-    host: Host
+    __slots__ = ("node",)
+    node: Node
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `order` draws who comes first."""
 
     def __init__(self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: int = 0) -> None:
-        """`cost_ns`: how long a host is busy with each callback."""
+        """`cost_ns`: how long a node is busy with each callback."""
         self.now_ns = start_ns
         self.network = Network(self, delay_ns)
         self._order = order
         self._cost_ns = cost_ns
-        self._runnable: list[Host] = []
-        self._current: Host | None = None  #: whose turn it is
+        self._runnable: list[Node] = []
+        self._current: Node | None = None  #: whose turn it is
         #: (when, number, handle or function, the function's arguments)
         self._timers: list[tuple[int, int, Any, tuple[Any, ...] | None]] = []
         self._number = 0
@@ -78,7 +78,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # -- running -----------------------------------------------------------------------------------------------------
 
     def run_until_complete(self, future: Any) -> Any:
-        """The result of a coroutine, which runs on the current host. Raises `Stalled` if it cannot be reached."""
+        """The result of a coroutine, which runs on the current node. Raises `Stalled` if it cannot be reached."""
         asked = asyncio.ensure_future(future, loop=self)
         with self._running():
             while not asked.done():
@@ -99,36 +99,36 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._is_running = False
 
     def _turn(self) -> None:
-        """Let one host run what is ready on it now."""
+        """Let one node run what is ready on it now."""
         runnable = self._runnable
         place = self._order.randrange(len(runnable)) if len(runnable) > 1 else 0
-        host = runnable[place]
+        node = runnable[place]
         runnable[place] = runnable[-1]
         runnable.pop()
-        host.is_listed = False
-        self._current = host
+        node.is_listed = False
+        self._current = node
         try:
-            count = self._run_ready(host)
+            count = self._run_ready(node)
         finally:
             self._current = None
-        ready = host.ready
+        ready = node.ready
         if self._cost_ns and count:
-            host.is_busy = True
-            self.at_ns(self.now_ns + count * self._cost_ns, self._finished, host)
+            node.is_busy = True
+            self.at_ns(self.now_ns + count * self._cost_ns, self._finished, node)
         elif ready:
-            self._list(host)
+            self._list(node)
         self._turns += 1
         if self._turns > _TURNS_MAX:
             raise Stalled(
-                f"{host.name} is ready again and again while no time passes: {ready or 'another host as well'}"
+                f"{node.name} is ready again and again while no time passes: {ready or 'another node as well'}"
             )
 
-    def _run_ready(self, host: Host) -> int:
-        """Run what is ready now, unless the host ends or freezes meanwhile; how many callbacks ran."""
-        ready = host.ready
+    def _run_ready(self, node: Node) -> int:
+        """Run what is ready now, unless the node ends or freezes meanwhile; how many callbacks ran."""
+        ready = node.ready
         count = 0
         for _ in range(len(ready)):
-            if not host.is_alive or host.is_frozen:
+            if not node.is_alive or node.is_frozen:
                 break
             handle = ready.popleft()
             if not handle.cancelled():
@@ -136,10 +136,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 count += 1
         return count
 
-    def _finished(self, host: Host) -> None:
-        host.is_busy = False
-        if host.ready:
-            self._list(host)
+    def _finished(self, node: Node) -> None:
+        node.is_busy = False
+        if node.ready:
+            self._list(node)
 
     def _advance(self) -> None:
         """Go on to the next moment for which a timer is set."""
@@ -162,41 +162,41 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self._make_ready(what)
 
     def _make_ready(self, handle: _Soon | _Timer) -> None:
-        host = handle.host
-        if host.is_alive:
-            host.ready.append(handle)
-            if not host.is_listed:
-                self._list(host)
+        node = handle.node
+        if node.is_alive:
+            node.ready.append(handle)
+            if not node.is_listed:
+                self._list(node)
 
-    def _list(self, host: Host) -> None:
-        waits = host.is_frozen or host.is_busy or host is self._current
-        if not host.is_listed and not waits and host.is_alive:
-            host.is_listed = True
-            self._runnable.append(host)
+    def _list(self, node: Node) -> None:
+        waits = node.is_frozen or node.is_busy or node is self._current
+        if not node.is_listed and not waits and node.is_alive:
+            node.is_listed = True
+            self._runnable.append(node)
 
-    # -- hosts -------------------------------------------------------------------------------------------------------
+    # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def kill(self, host: Host) -> None:
-        """Nothing of the host runs from now on; the machine closes its sockets."""
+    def kill(self, node: Node) -> None:
+        """Nothing of the node runs from now on; the machine closes its sockets."""
         # Python would close the coroutines of tasks that nobody refers to, and run what they do at their end.
         self._ended.append(asyncio.all_tasks(self))
-        self._unlist(host)
-        host.end()
+        self._unlist(node)
+        node.end()
 
-    def freeze(self, host: Host) -> None:
-        """Nothing of the host runs until `thaw`; what becomes ready waits, as do bytes that arrive."""
-        host.is_frozen = True
-        self._unlist(host)
+    def freeze(self, node: Node) -> None:
+        """Nothing of the node runs until `thaw`; what becomes ready waits, as do bytes that arrive."""
+        node.is_frozen = True
+        self._unlist(node)
 
-    def thaw(self, host: Host) -> None:
-        host.is_frozen = False
-        if host.ready:
-            self._list(host)
+    def thaw(self, node: Node) -> None:
+        node.is_frozen = False
+        if node.ready:
+            self._list(node)
 
-    def _unlist(self, host: Host) -> None:
-        if host.is_listed:
-            host.is_listed = False
-            self._runnable.remove(host)
+    def _unlist(self, node: Node) -> None:
+        if node.is_listed:
+            node.is_listed = False
+            self._runnable.remove(node)
 
     # -- timers and callbacks ----------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self.now_ns / NS_PER_S
 
     def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
-        """Have the machine itself do something, whatever becomes of the host that asks for it."""
+        """Have the machine itself do something, whatever becomes of the node that asks for it."""
         self._number += 1
         heapq.heappush(self._timers, (when_ns, self._number, what, arguments))
 
@@ -214,7 +214,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if context is None:
             context = copy_context()
         handle = _Soon(callback, args, self, context)
-        handle.host = context.get(CURRENT, NOBODY)
+        handle.node = context.get(CURRENT, NOBODY)
         self._make_ready(handle)
         return handle
 
@@ -237,7 +237,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if when_ns / NS_PER_S < when:  # who looks at the clock then must find the moment come
             when_ns += 1
         handle = _Timer(when, callback, args, self, context)
-        handle.host = context.get(CURRENT, NOBODY)
+        handle.node = context.get(CURRENT, NOBODY)
         self._number += 1
         heapq.heappush(self._timers, (when_ns, self._number, handle, None))
         return handle
@@ -294,7 +294,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # -- the rest of the interface -----------------------------------------------------------------------------------
 
     def add_signal_handler(self, sig: int, callback: Callable[[*_Ts], object], *args: *_Ts) -> None:
-        """Hosts are ended by commands, or killed."""
+        """Nodes are ended by commands, or killed."""
 
     def remove_signal_handler(self, sig: int) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""A simulated world: its loop, its network and its hosts, all of whose chances come from one seed."""
+"""A simulated world: its loop, its network and its nodes, all of whose chances come from one seed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
-from comparison.simulation.host import CURRENT, Host, Kind
 from comparison.simulation.inline_threads import InlineThreads
 from comparison.simulation.links import LOOPBACK, Links
+from comparison.simulation.node import CURRENT, Kind, Node
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
@@ -31,7 +31,7 @@ _BEGINNING_MS = 1_700_000_000_000
 
 
 class WorldClock:
-    """A host's clock: virtual time, and a wall clock that can be stepped for this host alone."""
+    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -48,53 +48,53 @@ class WorldClock:
 
 
 class World:
-    """Create hosts, and run coroutines on them, in `run`."""
+    """Create nodes, and run coroutines on them, in `run`."""
 
     def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
         self._seed = seed
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
             self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
         )
-        self.hosts: list[Host] = []
-        self.runner = self.host("runner", Kind.RUNNER)
+        self.nodes: list[Node] = []
+        self.runner = self.node("runner", Kind.RUNNER)
 
     def random(self, purpose: str) -> Random:
         """A source of its own for each purpose, so that more draws for one change nothing for another."""
         return Random(f"{self._seed} {purpose}")
 
-    def host(self, name: str, kind: Kind) -> Host:
-        host = Host(name, kind, len(self.hosts) + 1)
-        self.hosts.append(host)
-        return host
+    def node(self, name: str, kind: Kind) -> Node:
+        node = Node(name, kind, len(self.nodes) + 1)
+        self.nodes.append(node)
+        return node
 
-    def runtime(self, host: Host) -> Runtime:
-        """What brokers and consumers on a host take from the machine."""
+    def runtime(self, node: Node) -> Runtime:
+        """What brokers and consumers on a node take from the machine."""
         return Runtime(
             clock=WorldClock(self.loop),
             stopwatch=self.loop.time,
-            random=self.random(host.name),
+            random=self.random(node.name),
             threads=InlineThreads(),
             instead={
                 Listener: SimulatedListener,
                 Readiness: SimulatedReadiness,
-                Bridge: partial(SimulatedBridge, random=self.random(f"zookeeper of {host.name}")),
+                Bridge: partial(SimulatedBridge, random=self.random(f"zookeeper of {node.name}")),
             },
         )
 
-    def spawn(self, host: Host, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> asyncio.Task[T]:
-        """Start a coroutine on a host."""
+    def spawn(self, node: Node, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> asyncio.Task[T]:
+        """Start a coroutine on a node."""
         context = copy_context()
-        context.run(CURRENT.set, host)
+        context.run(CURRENT.set, node)
         return self.loop.create_task(work(*arguments), context=context)
 
     def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run on the runner's host until `main` returns, once. What others are doing then is left undone."""
+        """Run on the runner's node until `main` returns, once. What others are doing then is left undone."""
         context = copy_context()
         context.run(CURRENT.set, self.runner)
         try:
             result: T = context.run(lambda: self.loop.run_until_complete(main()))
         finally:
-            for host in self.hosts:
-                self.loop.kill(host)
+            for node in self.nodes:
+                self.loop.kill(node)
             self.loop.close()
         return result

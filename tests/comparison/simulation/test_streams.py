@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from comparison.simulation.host import Host, Kind
+from comparison.simulation.node import Kind, Node
 from comparison.simulation.world import World
 
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
@@ -113,15 +113,15 @@ def in_a_world(serve: Serve, ask: Ask, seed: int = 1) -> object:
 
     async def main() -> object:
         await serving(world, serve, 7000)
-        return await world.spawn(world.host("client", Kind.MEMBER), outcome, ask, 7000)
+        return await world.spawn(world.node("client", Kind.MEMBER), outcome, ask, 7000)
 
     return world.run(main)
 
 
-async def serving(world: World, serve: Serve, port: int) -> Host:
-    host = world.host("server", Kind.BROKER)
-    await world.spawn(host, asyncio.start_server, serve, "127.0.0.1", port)
-    return host
+async def serving(world: World, serve: Serve, port: int) -> Node:
+    node = world.node("server", Kind.BROKER)
+    await world.spawn(node, asyncio.start_server, serve, "127.0.0.1", port)
+    return node
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -148,10 +148,10 @@ def test_a_killed_host_listens_no_more_and_ends_its_connections() -> None:
     world = World(1)
 
     async def main() -> tuple[bytes, bool]:
-        host = await serving(world, echo, 7000)
+        node = await serving(world, echo, 7000)
         reader, writer = await asyncio.open_connection("127.0.0.1", 7000)
         await asyncio.sleep(1)
-        world.loop.kill(host)
+        world.loop.kill(node)
         rest = await reader.read()
         writer.close()
         return rest, await refused(7000)
@@ -163,8 +163,8 @@ def test_the_machine_of_a_frozen_host_accepts_and_keeps_what_is_sent() -> None:
     world = World(1)
 
     async def main() -> tuple[bool, bytes]:
-        host = await serving(world, echo, 7000)
-        world.loop.freeze(host)
+        node = await serving(world, echo, 7000)
+        world.loop.freeze(node)
         reader, writer = await asyncio.open_connection("127.0.0.1", 7000)
         writer.write(b"are you there?")
         silent = False
@@ -173,7 +173,7 @@ def test_the_machine_of_a_frozen_host_accepts_and_keeps_what_is_sent() -> None:
                 await reader.read(1)
         except TimeoutError:
             silent = True
-        world.loop.thaw(host)
+        world.loop.thaw(node)
         answer = await reader.readexactly(14)
         writer.close()
         return silent, answer

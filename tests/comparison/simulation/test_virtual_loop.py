@@ -1,22 +1,22 @@
-"""Virtual time: who runs when, what a killed or frozen host does, and that only the seed decides."""
+"""Virtual time: who runs when, what a killed or frozen node does, and that only the seed decides."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 
 import pytest
 
-from comparison.simulation.host import CURRENT, Host, Kind
 from comparison.simulation.links import Latency, Links
+from comparison.simulation.node import CURRENT, Kind, Node
 from comparison.simulation.virtual_loop import Stalled
 from comparison.simulation.world import World, WorldClock
 
 Said = list[tuple[float, str]]
 
 
-def member(world: World, name: str, work: Callable[[], Coroutine[object, object, None]]) -> Host:
-    host = world.host(name, Kind.MEMBER)
-    world.spawn(host, work)
-    return host
+def member(world: World, name: str, work: Callable[[], Coroutine[object, object, None]]) -> Node:
+    node = world.node(name, Kind.MEMBER)
+    world.spawn(node, work)
+    return node
 
 
 def test_time_passes_only_while_nothing_is_ready() -> None:
@@ -64,7 +64,7 @@ def test_timers_of_one_moment_keep_their_order() -> None:
     assert order == list(range(100))
 
 
-def turns_of_three_hosts(seed: int) -> list[str]:
+def turns_of_three_nodes(seed: int) -> list[str]:
     world = World(seed)
     turns: list[str] = []
 
@@ -82,10 +82,10 @@ def turns_of_three_hosts(seed: int) -> list[str]:
     return turns
 
 
-def test_the_seed_decides_which_of_several_hosts_comes_first() -> None:
-    assert turns_of_three_hosts(1) == turns_of_three_hosts(1)
-    assert turns_of_three_hosts(1) != turns_of_three_hosts(2)
-    assert sorted(turns_of_three_hosts(1)) == sorted("abc" * 10)
+def test_the_seed_decides_which_of_several_nodes_comes_first() -> None:
+    assert turns_of_three_nodes(1) == turns_of_three_nodes(1)
+    assert turns_of_three_nodes(1) != turns_of_three_nodes(2)
+    assert sorted(turns_of_three_nodes(1)) == sorted("abc" * 10)
 
 
 def test_nothing_of_a_killed_host_runs_not_even_at_its_end() -> None:
@@ -102,9 +102,9 @@ def test_nothing_of_a_killed_host_runs_not_even_at_its_end() -> None:
             said.append("finally")
 
     async def main() -> None:
-        host = member(world, "victim", work)
+        node = member(world, "victim", work)
         await asyncio.sleep(1)
-        world.loop.kill(host)
+        world.loop.kill(node)
         await asyncio.sleep(5)
 
     world.run(main)
@@ -123,11 +123,11 @@ def test_a_frozen_host_goes_on_where_it_was() -> None:
             said.append((round(world.loop.time() - begun, 3), "tick"))
 
     async def main() -> None:
-        host = member(world, "frozen", work)
+        node = member(world, "frozen", work)
         await asyncio.sleep(1.5)
-        world.loop.freeze(host)
+        world.loop.freeze(node)
         await asyncio.sleep(3)
-        world.loop.thaw(host)
+        world.loop.thaw(node)
         await asyncio.sleep(3)
 
     world.run(main)

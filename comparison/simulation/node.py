@@ -1,6 +1,6 @@
-"""A host: what a process is in the simulated world, with a queue of its own of what is ready to run.
+"""A node: what a process is in the simulated world, with a queue of its own of what is ready to run.
 
-Whatever a host starts belongs to it, through a context variable that tasks and callbacks inherit. So a host can be
+Whatever a node starts belongs to it, through a context variable that tasks and callbacks inherit. So a node can be
 killed, after which nothing of it runs any more, no `finally` either, or frozen, after which all of it waits.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What runs on a host; the delay between two hosts depends on it."""
+    """What runs on a node; the delay between two nodes depends on it."""
 
     RUNNER = "runner"
     MEMBER = "member"
@@ -25,8 +25,8 @@ class Kind(StrEnum):
     ZOOKEEPER = "zookeeper"
 
 
-class Host:
-    """The loop runs what is in `ready` in order, unless the host is frozen."""
+class Node:
+    """The loop runs what is in `ready` in order, unless the node is frozen."""
 
     __slots__ = ("_at_end", "is_alive", "is_busy", "is_frozen", "is_listed", "kind", "name", "number", "ready")
 
@@ -42,7 +42,7 @@ class Host:
         self._at_end: dict[Callable[[], None], None] = {}
 
     def at_end(self, end: Callable[[], None]) -> None:
-        """Have the machine do this when the host ends, as an operating system closes the sockets of a process."""
+        """Have the machine do this when the node ends, as an operating system closes the sockets of a process."""
         self._at_end[end] = None
 
     def forget(self, end: Callable[[], None]) -> None:
@@ -57,11 +57,11 @@ class Host:
             end()
 
     def __repr__(self) -> str:
-        return f"<host {self.name}>"
+        return f"<node {self.name}>"
 
 
-#: The host that runs.
-CURRENT: ContextVar[Host] = ContextVar("host")
+#: The node that runs.
+CURRENT: ContextVar[Node] = ContextVar("node")
 #: Where Python closes what an ended world has left: nothing runs there.
-NOBODY = Host("nobody", Kind.RUNNER, 0)
+NOBODY = Node("nobody", Kind.RUNNER, 0)
 NOBODY.end()
