@@ -22,6 +22,7 @@ from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.runtime import REAL, Runtime
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZkConsumerConfig
@@ -54,6 +55,7 @@ class ConsumerRequest:
     instance: str = ""  #: its group.instance.id, in designs with static membership
     settings: Mapping[str, str] = field(default_factory=dict)
     gate: StepGate | None = None  #: in front of the ZooKeeper operations of a zookeeper consumer
+    runtime: Runtime = REAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def _zookeeper_config(request: ConsumerRequest) -> tuple[ZkConsumerConfig, list[
 def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _zookeeper_config(request)
     _warn(request, warnings)
-    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate)
+    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate, runtime=request.runtime)
 
 
 async def subscribe_by_pattern(
@@ -114,7 +116,7 @@ def _server_config(request: ConsumerRequest) -> tuple[ServerConsumerConfig, list
 def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _server_config(request)
     _warn(request, warnings)
-    return ServerConsumer(config, tracer=tracer, process=request.process)
+    return ServerConsumer(config, tracer=tracer, process=request.process, runtime=request.runtime)
 
 
 def _of_coordinators(request: ConsumerRequest) -> dict[str, str]:
@@ -143,7 +145,7 @@ def _classic_factory(design: Design) -> ConsumerFactory:
         made = replace(request, settings=settings)
         config, warnings = _classic_config(made)
         _warn(made, warnings)
-        return CoordinatorConsumer(config, tracer=tracer, process=made.process)
+        return CoordinatorConsumer(config, tracer=tracer, process=made.process, runtime=made.runtime)
 
     return ConsumerFactory(
         consumer=consumer,
@@ -161,7 +163,7 @@ def _kip848_config(request: ConsumerRequest) -> tuple[Kip848ConsumerConfig, list
 def _kip848(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _kip848_config(request)
     _warn(request, warnings)
-    return Kip848Consumer(config, tracer=tracer, process=request.process)
+    return Kip848Consumer(config, tracer=tracer, process=request.process, runtime=request.runtime)
 
 
 _STRATEGY = frozenset({STRATEGY})
