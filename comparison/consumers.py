@@ -91,7 +91,7 @@ def _zookeeper_config(request: ConsumerRequest) -> tuple[ZkConsumerConfig, list[
 def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _zookeeper_config(request)
     _warn(request, warnings)
-    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, runtime=request.runtime, gate=request.gate)
+    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate, runtime=request.runtime)
 
 
 async def subscribe_by_pattern(

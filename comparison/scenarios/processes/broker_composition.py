@@ -25,7 +25,7 @@ def broker_of(
     adopt_folder: bool = False,
     runtime: Runtime = REAL,
 ) -> tuple[Broker, list[str]]:
-    """A broker that is not started yet, and warnings about its settings; `adopt_folder` is `Broker`'s.
+    """A broker that is not started yet, and warnings about its settings; `adopt_folder` and `runtime` are `Broker`'s.
 
     Raises `ConfigurationError` for an unknown setting or a value out of range.
     """

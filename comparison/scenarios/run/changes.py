@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.phase import interval_ms, share_of
@@ -109,6 +108,6 @@ class Changes:
         return self.members.view.begun() if each_by_itself else {}
 
 
-async def sleep_until(monotonic_s: float) -> None:
-    """Sleep until `time.monotonic()` reaches this value: a fault's length is part of the experiment."""
-    await asyncio.sleep(max(0.0, monotonic_s - time.monotonic()))
+async def sleep_until(loop_s: float) -> None:
+    """Sleep until the event loop's time reaches this value: a fault's length is part of the experiment."""
+    await asyncio.sleep(max(0.0, loop_s - asyncio.get_running_loop().time()))

@@ -5,7 +5,7 @@ What freezes, cuts and kills is performed by `comparison.scenarios.run.injection
 
 from __future__ import annotations
 
-import time
+import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.changes import SETTLE_S, sleep_until
@@ -42,7 +42,7 @@ class Faults:
         name = self._members.choose_owner()
         held = self._members.view.held_by(name)
         for_ms = self._configuration.session_ms + step.over_ms
-        begun = time.monotonic()
+        begun = asyncio.get_running_loop().time()
         freeze = await self._injections.set_up("freeze", self._members.place_of(name))
         self._members.commit_remembered(name)
         frozen = await self._injections.begin("freeze", freeze, {"for_ms": for_ms})
@@ -75,7 +75,7 @@ class Faults:
         detail = {"processing_ms": for_ms, "max_poll_interval_ms": self._configuration.max_poll_ms}
         slow = await self._injections.set_up("slow", self._members.place_of(name))
         slowed = await self._injections.begin("slow", slow, detail)
-        begun = time.monotonic()  # its last poll has returned
+        begun = asyncio.get_running_loop().time()  # its last poll has returned
 
         async def join() -> None:
             self._members.join(1)
@@ -115,7 +115,7 @@ class Faults:
         self._changes.enter_stage("fault")
         # In delayed, the takeover comes later by its delay.
         for_ms = self._configuration.session_ms + self._configuration.delay_ms + over_ms
-        begun = time.monotonic()
+        begun = asyncio.get_running_loop().time()
         parts = [await self._injections.set_up("cut", link) for link in links]
         together = Together(self._changes, victim or "coordinating-broker", parts)
         cut = await self._injections.begin("cut", together, {"for_ms": for_ms})

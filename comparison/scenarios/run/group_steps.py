@@ -66,7 +66,7 @@ class GroupSteps:
         view = self._members.view
 
         def others_rebalance() -> bool:
-            self._members.check()
+            self._members.check_joining()
             done = view.rebalanced()  # where nobody waits for the others, a rebalance takes milliseconds
             return any(
                 process in view.rebalancing() or done.get(process, 0) > ended for process, ended in before.items()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
@@ -20,15 +18,6 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.vocabulary import KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal (proc(5), the state after the command's name)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError:  # it has ended
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 class KillSteps:
@@ -80,10 +69,11 @@ class KillSteps:
         halted: list[ChildProcess] = []
 
         def stopped() -> bool:
+            self._members.check_joining()
             for child in passing:
                 if child.returncode is not None:
                     raise child.failure(f"it was to stop at {point.name}")
-            halted[:] = [child for child in passing if is_stopped(child.pid)]
+            halted[:] = [child for child in passing if child.is_stopped]
             return bool(halted)
 
         with swept_folder("rebalance-lab-halt-") as (folder, _):
@@ -98,6 +88,6 @@ class KillSteps:
     async def _kill_server(self, halted: ChildProcess) -> None:
         """The only server dies, the stopped process goes on, and the server is started again with its data."""
         (server,) = self._testbed.zookeeper.servers
-        await asyncio.to_thread(server.kill)
+        await self._testbed.runtime.threads.run(server.kill)
         halted.thaw()
         await self._testbed.zookeeper.restart([server], START_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.changes import sleep_until
@@ -43,7 +42,7 @@ class MembershipSteps:
         away_ms = step.away(made.session_ms, made.delay_ms)
 
         async def go_and_come_back() -> None:
-            begun = time.monotonic()
+            begun = asyncio.get_running_loop().time()
             await self._injections.strike("kill", await self._injections.set_up("kill", place))
             await sleep_until(begun + away_ms / 1000)
             await self._members.come_back(place)

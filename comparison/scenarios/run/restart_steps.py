@@ -57,7 +57,7 @@ class Restarts:
 
     def _went_through_one(self, before: dict[str, int]) -> bool:
         """Whether every present process has ended a rebalance since."""
-        self._members.check()
+        self._members.check_joining()
         now = self._members.view.rebalanced()
         return all(ended > before.get(process, 0) for process, ended in now.items())
 

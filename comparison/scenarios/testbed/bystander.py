@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.processes.children import Processes
     from kernel.trace.writer import Tracer
 
 BYSTANDER_MODULE = "comparison.scenarios.processes.bystander_process"
@@ -24,9 +24,9 @@ _START_S = 60.0
 class BystanderChild:
     """The process, from `start` to `stop`."""
 
-    def __init__(self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, record: RunRecord) -> None:
+    def __init__(self, request: RunRequest, processes: Processes, tracer: Tracer, record: RunRecord) -> None:
         self._request = request
-        self._fork_server = fork_server
+        self._processes = processes
         self._tracer = tracer
         self._record = record
         self._child: ChildProcess | None = None
@@ -36,7 +36,7 @@ class BystanderChild:
     async def start(self, connect_string: str) -> None:
         """Start it, and wait until it operates. Raises `ChildFailed`."""
         log = self._request.run_dir / f"{_NAME}.log"
-        self._child = await ChildProcess.spawn(self._fork_server, BYSTANDER_MODULE, _NAME, log, self.heard)
+        self._child = await ChildProcess.spawn(self._processes, BYSTANDER_MODULE, _NAME, log, self.heard)
         self._tracer.emit("process_started", target=_NAME, child_pid=self._child.pid)
         self._record.add_traces(Role.BYSTANDER, [_NAME])
         self._child.send({**self._request.identity(_NAME), "zookeeper": connect_string})
