@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from comparison.simulation.network import Endpoint, Network, Port
+    from comparison.simulation.network import Endpoint, ListeningSocket, Network
     from comparison.simulation.virtual_loop import VirtualLoop
     from kernel.broker.loop.readiness import SocketOwner
     from kernel.broker.loop.turns import Turns
@@ -53,7 +53,7 @@ class AcceptedSocket:
 class SimulatedListener:
     """In place of `kernel.broker.server.accepting.Listener`."""
 
-    _listening: Port | None = None
+    _listening: ListeningSocket | None = None
 
     def __init__(self, host: str, port: int, stopwatch: Callable[[], float]) -> None:
         self._network = _virtual_loop().network

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from comparison.simulation.node import CURRENT
@@ -80,7 +81,7 @@ class Endpoint:
         self._received: deque[bytes] = deque()
         self._unread = 0
         self._arrived_ns = 0  #: when what was sent last arrives
-        node.at_end(self.close)
+        node.sockets[self] = None
 
     @property
     def is_readable(self) -> bool:
@@ -103,7 +104,10 @@ class Endpoint:
         sent = bytes(data if len(data) <= room else data[:room])
         self.is_full = len(sent) < len(data)
         self.unacknowledged += len(sent)
-        self._carry(self.peer._arrive, sent)
+        if self.node.is_frozen:
+            self.node.held.append(partial(self._carry, self.peer._arrive, sent))
+        else:
+            self._carry(self.peer._arrive, sent)
         return len(sent)
 
     def recv(self, size: int) -> bytes:
@@ -140,7 +144,7 @@ class Endpoint:
         if self.is_closed:
             return
         self.is_closed = True
-        self.node.forget(self.close)
+        self.node.sockets.pop(self, None)
         if self._unread:
             self.is_shut = True
             self._carry(self.peer._reset)
@@ -185,22 +189,22 @@ class Endpoint:
             self.on_change()
 
 
-class Port:
+class ListeningSocket:
     """A port on which a node listens. `accepted` is called in the context in which it was opened."""
 
     def __init__(self, network: Network, number: int, accepted: Callable[[Endpoint], None]) -> None:
-        self.number = number
+        self.port = number
         self.node = CURRENT.get()
         self._network = network
         self._accepted = accepted
         self._context = copy_context()
-        self.node.at_end(self.close)
+        self.node.sockets[self] = None
 
     def admit(self, endpoint: Endpoint) -> None:
         self._network.loop.call_soon(self._accepted, endpoint, context=self._context)
 
     def close(self) -> None:
-        self.node.forget(self.close)
+        self.node.sockets.pop(self, None)
         self._network.close_port(self)
 
 
@@ -212,7 +216,7 @@ class Network:
         self.delay_ns = delay_ns
         #: The accepted connections by their descriptors, by which a broker knows them.
         self.by_descriptor: dict[int, Endpoint] = {}
-        self._ports: dict[int, Port] = {}
+        self._ports: dict[int, ListeningSocket] = {}
         self._next_port = _FIRST_PORT
         self._next_descriptor = _FIRST_DESCRIPTOR
 
@@ -222,22 +226,26 @@ class Network:
         self.by_descriptor[self._next_descriptor] = endpoint
         return self._next_descriptor
 
+    def ports_of(self, node: Node) -> frozenset[int]:
+        """The local ports of a node's connections."""
+        return frozenset(socket.port for socket in node.sockets if isinstance(socket, Endpoint))
+
     def free_port(self) -> int:
         """One that nobody has had."""
         self._next_port += 1
         return self._next_port
 
-    def listen(self, number: int, accepted: Callable[[Endpoint], None]) -> Port:
+    def listen(self, number: int, accepted: Callable[[Endpoint], None]) -> ListeningSocket:
         """Listen on a port, or with 0 on a free one. Raises `EnvironmentFault` if it is in use."""
         if number in self._ports:
             raise EnvironmentFault(f"cannot listen on {ADDRESS}:{number}: {errno.errorcode[errno.EADDRINUSE]}")
-        port = Port(self, number or self.free_port(), accepted)
-        self._ports[port.number] = port
-        return port
+        listening = ListeningSocket(self, number or self.free_port(), accepted)
+        self._ports[listening.port] = listening
+        return listening
 
-    def close_port(self, port: Port) -> None:
-        if self._ports.get(port.number) is port:
-            del self._ports[port.number]
+    def close_port(self, listening: ListeningSocket) -> None:
+        if self._ports.get(listening.port) is listening:
+            del self._ports[listening.port]
 
     async def connect(self, number: int) -> Endpoint:
         """Our end of a new connection. Raises `ConnectionRefusedError` if nobody listens when the first packet arrives.

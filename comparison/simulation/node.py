@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections import deque
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+
+
+class Socket(Protocol):
+    """What the machine closes when a node ends."""
+
+    port: int
+
+    def close(self) -> None: ...
 
 
 class Kind(StrEnum):
@@ -28,7 +36,7 @@ class Kind(StrEnum):
 class Node:
     """The loop runs what is in `ready` in order, unless the node is frozen."""
 
-    __slots__ = ("_at_end", "is_alive", "is_busy", "is_frozen", "is_listed", "kind", "name", "number", "ready")
+    __slots__ = ("held", "is_alive", "is_busy", "is_frozen", "is_listed", "kind", "name", "number", "ready", "sockets")
 
     def __init__(self, name: str, kind: Kind, number: int) -> None:
         self.name = name
@@ -39,22 +47,17 @@ class Node:
         self.is_frozen = False
         self.is_busy = False  #: it is still at what it ran last
         self.is_listed = False  #: the loop knows that something is ready
-        self._at_end: dict[Callable[[], None], None] = {}
-
-    def at_end(self, end: Callable[[], None]) -> None:
-        """Have the machine do this when the node ends, as an operating system closes the sockets of a process."""
-        self._at_end[end] = None
-
-    def forget(self, end: Callable[[], None]) -> None:
-        self._at_end.pop(end, None)
+        self.sockets: dict[Socket, None] = {}  #: open ones
+        #: What its machine sends for it once it goes on: it was frozen in the middle of a callback.
+        self.held: list[Callable[[], None]] = []
 
     def end(self) -> None:
-        """Nothing of it runs from now on. Idempotent."""
+        """Nothing of it runs from now on, and its sockets are closed. Idempotent."""
         self.is_alive = False
         self.ready.clear()
-        ends, self._at_end = self._at_end, {}
-        for end in ends:
-            end()
+        self.held.clear()
+        for socket in list(self.sockets):
+            socket.close()
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"

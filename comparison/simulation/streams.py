@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comparison.simulation.network import Endpoint, Network, Port, Timeline
+    from comparison.simulation.network import Endpoint, ListeningSocket, Network, Timeline
 
 _READ_BYTES = 256 * 1024
 #: Unsent bytes above which a protocol is asked to pause, as by asyncio's default.
@@ -175,14 +175,14 @@ class StreamTransport(asyncio.Transport):
 class StreamServer(asyncio.AbstractServer):
     """A server of the loop's `create_server`."""
 
-    def __init__(self, port: Port) -> None:
-        self._port = port
+    def __init__(self, listening: ListeningSocket) -> None:
+        self._listening = listening
         self._is_serving = True
-        self.sockets = (_Socket(port.number),)
+        self.sockets = (_Socket(listening.port),)
 
     def close(self) -> None:
         self._is_serving = False
-        self._port.close()
+        self._listening.close()
 
     def is_serving(self) -> bool:
         return self._is_serving

@@ -190,6 +190,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def thaw(self, node: Node) -> None:
         node.is_frozen = False
+        held, node.held = node.held, []
+        for send in held:
+            send()
         if node.ready:
             self._list(node)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,18 +83,24 @@ class World:
 
     def spawn(self, node: Node, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> asyncio.Task[T]:
         """Start a coroutine on a node."""
-        context = copy_context()
-        context.run(CURRENT.set, node)
-        return self.loop.create_task(work(*arguments), context=context)
+        return self.loop.create_task(work(*arguments), context=_on(node))
+
+    def call_soon(self, node: Node, callback: Callable[[], object]) -> None:
+        """Have a node do something in its next turn."""
+        self.loop.call_soon(callback, context=_on(node))
 
     def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run on the runner's node until `main` returns, once. What others are doing then is left undone."""
-        context = copy_context()
-        context.run(CURRENT.set, self.runner)
         try:
-            result: T = context.run(lambda: self.loop.run_until_complete(main()))
+            result: T = _on(self.runner).run(lambda: self.loop.run_until_complete(main()))
         finally:
             for node in self.nodes:
                 self.loop.kill(node)
             self.loop.close()
         return result
+
+
+def _on(node: Node) -> Context:
+    context = copy_context()
+    context.run(CURRENT.set, node)
+    return context

@@ -51,6 +51,13 @@ class Role(StrEnum):
     BYSTANDER = "bystander"
 
 
+class TimeSource(StrEnum):
+    """By which clock a process ran: its machine's monotonic one, or that of a simulated world."""
+
+    MONOTONIC = "monotonic"
+    SIMULATED = "simulated"
+
+
 class Implementation(StrEnum):
     """Whose code ran in the process: ours, or an original Kafka consumer's."""
 
@@ -79,7 +86,7 @@ HEADER_FIELDS: Mapping[str, Type] = MappingProxyType(
         "implementation": Type.TEXT,
         "process": Type.TEXT,
         "seed": Type.INT,
-        "clock": Type.TEXT,  # monotonic | simulated
+        "clock": Type.TEXT,  # a TimeSource
         "boot_id": Type.TEXT,
         "monotonic_ns": Type.INT,
         "wall_ns": Type.INT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.trace.events import PHASES, Implementation, Role
+from kernel.trace.events import PHASES, Implementation, Role, TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,5 +46,5 @@ WORDS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
 )
 #: The same of the header.
 HEADER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"role": tuple(Role), "implementation": tuple(Implementation), "clock": ("monotonic", "simulated")}
+    {"role": tuple(Role), "implementation": tuple(Implementation), "clock": tuple(TimeSource)}
 )

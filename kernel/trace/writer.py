@@ -19,7 +19,7 @@ import msgspec
 
 from kernel.clock import Clock, SystemClock
 from kernel.trace.check import type_problems
-from kernel.trace.events import SCHEMA_VERSION, Implementation, Role
+from kernel.trace.events import SCHEMA_VERSION, Implementation, Role, TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,10 @@ class Tracer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceIdentity:
-    """The identity of a process in the header. `design` and `scenario` are '' outside a scenario."""
+    """The identity of a process in the header. `design` and `scenario` are '' outside a scenario.
+
+    What ran by a simulated clock has no process id, and its times compare within its run only.
+    """
 
     run: str
     scenario: str
@@ -46,7 +49,7 @@ class TraceIdentity:
     process: str
     seed: int = 0
     implementation: Implementation = Implementation.OURS
-    clock: str = "monotonic"
+    clock: TimeSource = TimeSource.MONOTONIC
 
 
 def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
@@ -116,13 +119,14 @@ class TraceWriter:
                 self._fd = -1
 
     def _header(self) -> dict[str, object]:
+        is_real = self._identity.clock is TimeSource.MONOTONIC
         return {
             "schema": SCHEMA_VERSION,
             **asdict(self._identity),
-            "boot_id": boot_id(),
+            "boot_id": boot_id() if is_real else self._identity.run,
             "monotonic_ns": self._clock.monotonic_ns(),
             "wall_ns": self._clock.wall_ms() * 1_000_000,
-            "pid": os.getpid(),
+            "pid": os.getpid() if is_real else 0,
         }
 
     def _write(self, line: Mapping[str, object]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
+from kernel.trace.events import TimeSource
 from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class RunRequest:
     run: str  #: the run id in all of its traces
     run_dir: Path
     warnings: tuple[str, ...] = ()  #: about its settings, for the report
+    clock: TimeSource = TimeSource.MONOTONIC
 
     @property
     def split_brain(self) -> bool:
@@ -93,6 +95,7 @@ class RunRequest:
             role=role,
             process=process,
             seed=self.parameters.seed,
+            clock=self.clock,
         )
 
     def identity(self, process: str) -> dict[str, object]:
@@ -103,5 +106,6 @@ class RunRequest:
             "scenario": self.scenario.name,
             "design": self.design,
             "seed": self.parameters.seed,
+            "clock": self.clock,
             "trace": str(self.run_dir / "trace" / f"{process}.jsonl"),
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel.trace.events import TimeSource
 from kernel.trace.writer import TraceIdentity, TraceWriter
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ChildConfig:
     scenario: str
     seed: int
     trace: str  #: path of the trace file
+    clock: TimeSource = TimeSource.MONOTONIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class ChildTrace(TraceWriter):
             role=role,
             process=config.process,
             seed=config.seed,
+            clock=config.clock,
         )
         super().__init__(Path(config.trace), identity, clock=host.runtime.clock, tee=tee)
         self._host = host

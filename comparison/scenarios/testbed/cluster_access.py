@@ -13,6 +13,7 @@ from kernel.client.producer import Producer
 from kernel.decimals import decimal
 from kernel.designs import DESIGNS, SERVER
 from kernel.errors import Unavailable
+from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from coordinator.membership.effects import Identity
     from kernel.client.connection import BrokerConnection
+    from kernel.clock import Clock
     from kernel.values import TopicPartition
 
 _READY_S = 60.0
@@ -54,20 +56,20 @@ def _classic_calls(group: str) -> GroupCalls:
 class ClusterAccess:
     """Client and producer of a run; create it with `open`."""
 
-    def __init__(self, client: ClusterClient) -> None:
+    def __init__(self, client: ClusterClient, clock: Clock) -> None:
         self._client = client
-        self._producer = Producer(client)
+        self._producer = Producer(client, clock=clock)
 
     @classmethod
-    async def open(cls, bootstrap: str) -> ClusterAccess:
-        """Connect. Raises `Unavailable` when no broker answers."""
+    async def open(cls, bootstrap: str, clock: Clock = REAL.clock) -> ClusterAccess:
+        """Connect; `clock` is that of the records' timestamps. Raises `Unavailable` when no broker answers."""
         client = ClusterClient(addresses(bootstrap), "rebalance-lab")
         try:
             await client.refresh([])
         except Unavailable:
             await client.close()
             raise
-        return cls(client)
+        return cls(client, clock)
 
     @property
     def client(self) -> ClusterClient:

@@ -172,7 +172,7 @@ class Testbed:
                 # One after the other, so that the first one is the controller; it stays with the majority.
                 await self._until_served([broker])
         await self._until_served(self.brokers)
-        self._access = await ClusterAccess.open(self.bootstrap)
+        self._access = await ClusterAccess.open(self.bootstrap, self.runtime.clock)
         await self._make_topics()
         await self.zookeeper.observe(self.group, self.partitions)
         if self.bystander is not None:
