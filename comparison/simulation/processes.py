@@ -151,8 +151,9 @@ class SimulatedProcess:
 class SimulatedProcesses:
     """A `comparison.scenarios.processes.children.Processes`."""
 
-    def __init__(self, world: World) -> None:
-        self.runtime: Runtime = world.runtime(world.runner)
+    def __init__(self, world: World, runtime: Runtime) -> None:
+        """`runtime` is the runner's."""
+        self.runtime = runtime
         self._world = world
         self._logs = NodeLogs()
         logging.getLogger().addHandler(self._logs)

@@ -11,7 +11,7 @@ from comparison.simulation.broker_sockets import SimulatedListener, SimulatedRea
 from comparison.simulation.inline_threads import InlineThreads
 from comparison.simulation.links import LOOPBACK, Links
 from comparison.simulation.node import CURRENT, Kind, Node
-from comparison.simulation.virtual_loop import VirtualLoop
+from comparison.simulation.virtual_loop import NS_PER_S, VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
 from kernel.broker.server.accepting import Listener
@@ -55,6 +55,9 @@ class World:
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
             self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
         )
+        self._between_servers = partial(
+            links.delays(self.random("ensemble")), *(Node("server", Kind.ZOOKEEPER, 0),) * 2
+        )
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
 
@@ -67,10 +70,18 @@ class World:
         self.nodes.append(node)
         return node
 
+    def clock(self) -> WorldClock:
+        """A clock that nobody else steps."""
+        return WorldClock(self.loop)
+
+    def peer_delay_s(self, _sender: int, _receiver: int) -> float:
+        """The next delay of a message between two ZooKeeper servers."""
+        return self._between_servers() / NS_PER_S
+
     def runtime(self, node: Node) -> Runtime:
         """What brokers and consumers on a node take from the machine."""
         return Runtime(
-            clock=WorldClock(self.loop),
+            clock=self.clock(),
             stopwatch=self.loop.time,
             random=self.random(node.name),
             threads=InlineThreads(),

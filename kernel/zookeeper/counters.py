@@ -77,11 +77,15 @@ def read_counters(host: str, port: int, *, timeout_s: float = 3.0) -> Counters:
 
     Raises `Unavailable` if the server does not respond or does not allow the word (4lw.commands.whitelist).
     """
-    answer = four_letter(host, port, "mntr", timeout_s=timeout_s)
+    return counters_in(four_letter(host, port, "mntr", timeout_s=timeout_s), f"{host}:{port}")
+
+
+def counters_in(answer: str, address: str) -> Counters:
+    """The counters in a response to `mntr`. Raises `Unavailable` if the server at this address does not report them."""
     raw = dict(line.split("\t", 1) for line in answer.splitlines() if "\t" in line)
     if "zk_server_state" not in raw:
         raise Unavailable(
-            f"ZooKeeper at {host}:{port} does not report its counters ({answer.strip() or 'empty answer'}): "
+            f"ZooKeeper at {address} does not report its counters ({answer.strip() or 'empty answer'}): "
             "is mntr in its 4lw.commands.whitelist?"
         )
     return Counters(

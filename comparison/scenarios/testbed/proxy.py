@@ -60,7 +60,7 @@ class TcpProxy:
         self.upstream_host = LOOPBACK
         self._tracer = tracer
         self._server: asyncio.Server | None = None
-        self._links: dict[asyncio.Task[None], Link] = {}
+        self._links: dict[Link, asyncio.Task[None] | None] = {}
         self._faults: list[LinkFault] = []
 
     async def start(self, upstream_port: int = 0, host: str = LOOPBACK) -> int:
@@ -69,6 +69,10 @@ class TcpProxy:
         self._server = await asyncio.start_server(self._accepted, host, 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
+
+    def keep(self, link: Link) -> None:
+        """Have a link that is always there, beside those of connections."""
+        self._links[link] = None
 
     @property
     def links(self) -> int:
@@ -123,14 +127,14 @@ class TcpProxy:
             self._tracer.emit("link_healed", link=self.name)
 
     def _begin(self, fault: LinkFault) -> LinkFault:
-        ports = fault.picks({link.peer_port for link in self._links.values()})
-        fault.links = {link for link in self._links.values() if link.peer_port in ports}
+        ports = fault.picks({link.peer_port for link in self._links})
+        fault.links = {link for link in self._links if link.peer_port in ports}
         self._faults.append(fault)
         self._apply()
         return fault
 
     def _apply(self) -> None:
-        for link in self._links.values():
+        for link in self._links:
             self._affect(link)
 
     def _affect(self, link: Link) -> None:
@@ -143,10 +147,10 @@ class TcpProxy:
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
-        links = list(self._links)
-        for link in links:
-            link.cancel()
-        await asyncio.gather(*links, return_exceptions=True)
+        tasks = [task for task in self._links.values() if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
             self._server = None
@@ -163,7 +167,7 @@ class TcpProxy:
                     link.abort()
                     return
         self._affect(link)
-        self._links[task] = link
+        self._links[link] = task
         try:
             await self._forward(link, writer)
         except asyncio.CancelledError:
@@ -171,7 +175,7 @@ class TcpProxy:
             # connection as an error.
             writer.transport.abort()
         finally:
-            del self._links[task]
+            del self._links[link]
             for fault in self._faults:
                 fault.links.discard(link)
 

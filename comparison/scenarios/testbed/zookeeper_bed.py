@@ -73,7 +73,7 @@ class ZooKeeperBed:
         self._request = request
         self._tracer = tracer
         self._lent = lent
-        self._proxies = QuorumProxies(proxy_tracer) if request.split_brain and lent is None else None
+        self._proxies = runtime.edge(QuorumProxies)(proxy_tracer) if request.split_brain and lent is None else None
         #: Only in a game: the proxy between the members and the server.
         self.member_proxy: TcpProxy | None = TcpProxy("zookeeper", proxy_tracer) if request.played else None
         #: Only in front of the servers of a run with faults of its clients' links: by server.
@@ -227,7 +227,7 @@ class ZooKeeperBed:
     def server(self, target: str) -> Server:
         """The server that a fault names: `leader`, `follower` (the one to be cut off) or `zookeeper-<n>`. May block."""
         if target == "leader":
-            return self.servers[0] if len(self.servers) == 1 else leader_of(self.servers)
+            return self.servers[0] if len(self.servers) == 1 else self._runtime.edge(leader_of)(self.servers)
         if target == "follower":
             assert self.cut_server is not None
             return self.cut_server

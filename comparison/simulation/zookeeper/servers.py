@@ -151,6 +151,7 @@ class Peers:
         self._loop = asyncio.get_running_loop()
         self._links: dict[tuple[int, int], Link[tuple[int, PeerMessage] | None]] = {}
         self._cut: set[tuple[int, int]] = set()
+        self._extra_s: dict[tuple[int, int], float] = {}
 
     def send(self, sender: int, receiver: int, message: tuple[int, PeerMessage] | None) -> None:
         if not self.servers[receiver].is_running:
@@ -159,7 +160,7 @@ class Peers:
         if pair not in self._links:
             self._links[pair] = Link(
                 self._loop,
-                partial(self._delay_s, *pair),
+                lambda: self._delay_s(*pair) + self._extra_s.get(pair, 0.0),
                 partial(self.servers[receiver].hear, sender),
                 lambda: pair in self._cut,
                 lambda: self.servers[receiver].context,
@@ -169,6 +170,23 @@ class Peers:
     def cut(self, sender: int, receiver: int) -> None:
         """From now on nothing of what one sends arrives at the other; it does once the cut has healed."""
         self._cut.add((sender, receiver))
+
+    def delay(self, sender: int, receiver: int, by_s: float) -> None:
+        """From now on what one sends takes so much longer to the other; 0: as usual."""
+        self._extra_s[sender, receiver] = by_s
+
+    def mend(self, sender: int, receiver: int) -> None:
+        """End a cut: what was held arrives."""
+        self._cut.discard((sender, receiver))
+        if (link := self._links.get((sender, receiver))) is not None:
+            link.resume()
+
+    def reset(self, one: int, other: int) -> None:
+        """The connections of two servers end: what is under way is lost, and both notice."""
+        for sender, receiver in ((one, other), (other, one)):
+            if (link := self._links.get((sender, receiver))) is not None:
+                link.clear()
+            self.send(sender, receiver, None)
 
     def heal(self) -> None:
         self._cut.clear()
