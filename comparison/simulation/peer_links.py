@@ -6,6 +6,7 @@ model sends over it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from comparison.scenarios.testbed.link import Link, Way
@@ -71,7 +72,7 @@ class PeerProxies:
         self._links: dict[tuple[int, int], _PeerLink] = {}
         self._proxies: dict[tuple[int, int], TcpProxy] = {}
         for pair in ((i, j) for i in SERVERS for j in SERVERS if i != j):
-            link = self._links[pair] = _PeerLink(self._apply, lambda pair=pair: self._reset(pair))
+            link = self._links[pair] = _PeerLink(self._apply, partial(self._reset, pair))
             proxy = self._proxies[pair] = TcpProxy("quorum {}->{}".format(*pair), tracer)
             proxy.keep(cast("Link", link))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.scenarios.run import runner
 from comparison.scenarios.testbed.quorum import QuorumProxies
 from comparison.simulation.links import LOOPBACK
@@ -23,6 +26,8 @@ from kernel.zookeeper.txnlog import read_ensemble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.runner import RunOutcome
@@ -44,7 +49,7 @@ def processes_of(world: World) -> SimulatedProcesses:
     zookeeper = WorldZooKeeper(world)
 
     runtime = world.runtime(world.runner)
-    instead = {
+    instead: dict[Callable[..., Any], Callable[..., Any]] = {
         make_servers: zookeeper.make_servers,
         QuorumProxies: zookeeper.quorum_proxies,
         leader_of: zookeeper.leader_of,

@@ -71,6 +71,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._cancelled = 0
         self._turns = 0  #: since time has passed
         self._ended: list[set[asyncio.Task[Any]]] = []
+        self._interrupts: list[tuple[Callable[[], object], Context]] = []
         self._is_running = False
         self._is_closed = False
         self._exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
@@ -141,8 +142,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if node.ready:
             self._list(node)
 
+    def interrupt(self, callback: Callable[[], object], context: Context) -> None:
+        """From a signal handler, in the middle of anything: call this before time goes on."""
+        self._interrupts.append((callback, context))
+
     def _advance(self) -> None:
         """Go on to the next moment for which a timer is set."""
+        while self._interrupts:
+            callback, context = self._interrupts.pop(0)
+            self.call_soon(callback, context=context)
+        if self._runnable:
+            return
         timers = self._timers
         while timers and timers[0][3] is None and timers[0][2].cancelled():
             heapq.heappop(timers)

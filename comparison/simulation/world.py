@@ -55,9 +55,8 @@ class World:
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
             self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
         )
-        self._between_servers = partial(
-            links.delays(self.random("ensemble")), *(Node("server", Kind.ZOOKEEPER, 0),) * 2
-        )
+        server = Node("server", Kind.ZOOKEEPER, 0)
+        self._between_servers = partial(links.delays(self.random("ensemble")), server, server)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
 
@@ -99,6 +98,10 @@ class World:
     def call_soon(self, node: Node, callback: Callable[[], object]) -> None:
         """Have a node do something in its next turn."""
         self.loop.call_soon(callback, context=_on(node))
+
+    def interrupt(self, callback: Callable[[], object]) -> None:
+        """From a signal handler: have the runner do something before time goes on."""
+        self.loop.interrupt(callback, _on(self.runner))
 
     def run(self, main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run on the runner's node until `main` returns, once. What others are doing then is left undone."""
