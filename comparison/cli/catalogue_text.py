@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.figures.evidence import EVIDENCE
+from comparison.pipeline.figures.deciding import EVIDENCE
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
