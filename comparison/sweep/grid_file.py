@@ -35,17 +35,15 @@ _KNOWN = (*COUNTS, _METRICS, _GRID)
 
 
 def scenario_or_grid(path: Path) -> Grid:
-    """The grid of a file; of a scenario's file, the grid that has only this scenario. Raises as `read_grid`."""
+    """The grid of a file; of a scenario's file, the grid that has only this scenario.
+
+    Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content.
+    """
     text = read_toml_text(path, _KIND, _INSTEAD)
     with contextlib.suppress(NotToml):
         if _STEPS in located(text).content:
             return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
     return parse_grid(text, str(path), path.parent)
-
-
-def read_grid(path: Path) -> Grid:
-    """The grid of a file. Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content."""
-    return parse_grid(read_toml_text(path, _KIND, _INSTEAD), str(path), path.parent)
 
 
 def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
