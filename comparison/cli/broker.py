@@ -15,7 +15,7 @@ from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
 from comparison.cli.documents import print_document
 from comparison.cli.hand_run import trace_in
-from comparison.cli.options import form_option, refuse_beside
+from comparison.cli.options import form_option, port_option, refuse_beside, settings_option, zookeeper_option
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
 from comparison.interruptible import run, stopped_by_signals
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 #: Instead of Kafka's defaults: with a replication factor of 3 a single broker could not coordinate any group, and of a
 #: topic's single partition only one member could own anything.
 LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
-DEFAULT_PORT = 9092
 
 
 @click.group(
@@ -66,25 +65,9 @@ offsets.topic.replication.factor defaults to 1, so that one broker can coordinat
 num.partitions defaults to 6, so that several members can share a topic.
 To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
 )
-@click.option(
-    "--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
-)
-@click.option(
-    "--set",
-    "-c",
-    "--config",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A Kafka broker setting. May be repeated.",
-)
+@zookeeper_option
+@port_option(9092)
+@settings_option("Kafka broker")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),

@@ -14,7 +14,7 @@ import click
 from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.hand_run import trace_in
 from comparison.cli.idle import IdleConsumer
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, settings_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
@@ -179,15 +179,7 @@ The default servers are those started by `zookeeper start` and `broker`. Ctrl-C 
 @click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Number of streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] (zookeeper and server).")
 @click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] (all designs but zookeeper).")
-@click.option(
-    "--set",
-    "-c",
-    "--config",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A Kafka consumer setting. May be repeated.",
-)
+@settings_option("Kafka consumer")
 @click.option("--max-records", type=click.IntRange(1), help="Leave the group after this many records.")
 @click.option(
     "--print",

@@ -7,7 +7,7 @@ import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.options import bootstrap_option, form_option
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
@@ -36,9 +36,7 @@ the broker that leads it coordinates the group. While a lost broker's session la
 Like any lookup of a coordinator, this makes the cluster create __consumer_offsets if it does not exist yet."""
 )
 @click.argument("group")
-@click.option(
-    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-)
+@bootstrap_option
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),

@@ -13,7 +13,7 @@ import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.idle import explained, unsent_reasons
-from comparison.cli.options import form_option, refuse_beside
+from comparison.cli.options import bootstrap_option, form_option, refuse_beside
 from comparison.cli.printing import Printer
 from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
@@ -34,9 +34,7 @@ Examples:
   printf 'a\\nb\\n' | rebalance-lab produce --topic orders --stdin"""
 )
 @click.option("--topic", required=True, help="Topic to produce to. It is created if it does not exist.")
-@click.option(
-    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-)
+@bootstrap_option
 @click.option(
     "--rate",
     type=click.FloatRange(0, 100_000, min_open=True),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.options import bootstrap_option, form_option, settings_option, with_options
 from comparison.interruptible import run
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.counted import counted
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that all topic commands share."""
-    text = "HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-    return click.option("--bootstrap-server", "bootstrap", help=text)(state_option(command))
+#: Of all topic commands.
+topic_options = with_options(bootstrap_option, state_option)
 
 
 @click.group(
@@ -59,9 +57,7 @@ Examples:
     type=click.IntRange(1),
     help="Number of replicas.  [default: the broker's default.replication.factor]",
 )
-@click.option(
-    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting. May be repeated."
-)
+@settings_option("topic")
 @form_option
 @topic_options
 def create(

@@ -8,7 +8,7 @@ import click
 
 from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, zookeeper_option
 from comparison.exits import Exit
 from comparison.interruptible import run
 from comparison.playground.play.znodes import TreeReader
@@ -32,11 +32,7 @@ Examples:
   rebalance-lab zookeeper znodes /brokers --zookeeper 127.0.0.1:2181"""
 )
 @click.argument("path", default="/")
-@click.option(
-    "--zookeeper",
-    "connect",
-    help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]",
-)
+@zookeeper_option
 @form_option
 @state_option
 def znodes(path: str, connect: str | None, form: str) -> int:

@@ -13,7 +13,7 @@ import click
 from comparison.cli.by_hand import state_option
 from comparison.cli.detaching import detach
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, port_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kernel.zookeeper.server import ServerProcess
 
 NAME = "zookeeper"
-DEFAULT_PORT = 2181
 
 
 @click.group(
@@ -58,13 +57,7 @@ To run two at once, give each its own --state folder, and give that folder to th
   rebalance-lab broker --state ./second --port 0 --detach
   rebalance-lab consume --state ./second --design eager --group g --topic orders"""
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
-)
+@port_option(2181)
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Folder for data and log.  [default: in the state folder]"
 )
