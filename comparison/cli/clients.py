@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
+from comparison.cli.complaints import OneOf
 from comparison.cli.hand_run import trace_in
 from comparison.cli.idle import IdleConsumer
 from comparison.cli.options import form_option, settings_option
@@ -169,7 +170,7 @@ run like any other:
 \b
 The default servers are those started by `zookeeper start` and `broker`. Ctrl-C leaves the group."""
 )
-@click.option("--design", type=click.Choice(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
+@click.option("--design", type=OneOf(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
 @click.option("--group", required=True, help="The group to join.")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="A topic. May be repeated.")
 @click.option(
@@ -184,7 +185,7 @@ The default servers are those started by `zookeeper start` and `broker`. Ctrl-C 
 @click.option(
     "--print",
     "shown",
-    type=click.Choice([COUNTS, RECORDS, NOTHING]),
+    type=OneOf([COUNTS, RECORDS, NOTHING]),
     default=COUNTS,
     show_default=True,
     help="What to print of records: a count for each partition once a second, each record, or nothing.",

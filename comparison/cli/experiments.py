@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comparison.cli.analysis import analysed, shown
+from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.options import (
     dry_run_option,
@@ -101,7 +102,7 @@ experiment_options = with_options(
     ),
     click.option(
         "--preset",
-        type=click.Choice(sorted(PRESETS)),
+        type=OneOf(sorted(PRESETS)),
         help="The same timers in all designs, or the defaults of each Kafka release.  [default: equal-timers]",
     ),
     click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from comparison.cli.complaints import OneOf
 from comparison.near_paths import RUNS
 from comparison.scenarios.plan.plugins import load
 
@@ -30,7 +31,7 @@ def with_options(*options: Decorator) -> Decorator:
 
 #: Of every command that prints what it has found.
 form_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+    "--format", "form", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 #: Of every command that reports its progress.
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the result, warnings and errors.")
