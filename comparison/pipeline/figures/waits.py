@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from comparison.pipeline.measured import GroupMemberLeft, ProcessEnded
 from comparison.results.run import Phase, Wait
+from kernel.clock import in_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.pipeline.measured import GroupEvent, Measured, MemberPhase, Round
 
-_NS_PER_MS = 1_000_000
 #: If a generation begins this long after the last join, the group was waiting for another member.
 _LATE_NS = 200_000_000
 
@@ -46,9 +46,9 @@ def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
         Phase(
             phase=phase,
             n=len(times),
-            median_ms=round(median(times) / _NS_PER_MS, 3),
-            max_ms=round(max(times) / _NS_PER_MS, 3),
-            total_ms=round(sum(times) / _NS_PER_MS, 3),
+            median_ms=in_ms(median(times)),
+            max_ms=in_ms(max(times)),
+            total_ms=in_ms(sum(times)),
         )
         for phase, times in sorted(lasted.items())
     ]
@@ -117,12 +117,12 @@ def _wait(barrier: _Barrier) -> Wait | None:
         return None
     return Wait(
         generation=barrier.of.generation,
-        from_ms=round(barrier.of.from_ns / _NS_PER_MS, 3),
+        from_ms=in_ms(barrier.of.from_ns),
         waited_for=barrier.waited_for,
         gone=barrier.gone,
         waiting=barrier.waiting,
-        longest_ms=round(max(waited) / _NS_PER_MS, 3),
-        total_ms=round(sum(waited) / _NS_PER_MS, 3),
+        longest_ms=in_ms(max(waited)),
+        total_ms=in_ms(sum(waited)),
     )
 
 
