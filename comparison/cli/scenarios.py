@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.catalogue_text import scenario_text, vocabulary_text
+from comparison.cli.catalogue_text import scenario_text
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option, plugin_option
-from comparison.cli.vocabulary import vocabulary
+from comparison.cli.vocabulary import vocabulary, vocabulary_text
 from comparison.own_scenarios import is_file, names_of
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.plugins import load_installed
