@@ -37,8 +37,7 @@ from comparison.screen.printable import printable_all
 from comparison.screen.progress import RunProgress, about
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
-from comparison.sweep.grid_file import scenario_or_grid
-from comparison.sweep.metrics import metrics_named
+from comparison.sweep.grid_file import metrics_named, scenario_or_grid
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import (
     SweepRunner,
