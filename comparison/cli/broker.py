@@ -48,22 +48,28 @@ LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
     epilog="""\b
 Examples:
   rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
-  rebalance-lab broker --port 9093 --set broker.id=2 --set group.initial.rebalance.delay.ms=0 --detach
+  rebalance-lab broker --port 9093 --set broker.id=2 \\
+      --set group.initial.rebalance.delay.ms=0 --detach
   rebalance-lab broker status
-  rebalance-lab broker coordinator g                  which broker coordinates a group
+  rebalance-lab broker coordinator g  which broker coordinates a group
   rebalance-lab broker stop --port 9093
 
 \b
-A broker restarted with the same data folder keeps its id, topics and offsets, after Ctrl-C and after kill -9. Without
-broker.id it takes the id that last used its port, or else an id of the folder that is not running. Set broker.id only
-to choose between several.
-All brokers of a cluster need one data folder: they take over each other's partitions by reading each other's files. A
-broker with another folder, or with a copy that may lack records, does not start, and its error names the right one.
---set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, one of consumers or an
-unknown name an error.
-offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
+A broker restarted with the same data folder keeps its id, topics and offsets,
+after Ctrl-C and after kill -9. Without broker.id it takes the id that last
+used its port, or else an id of the folder that is not running. Set broker.id
+only to choose between several.
+All brokers of a cluster need one data folder: they take over each other's
+partitions by reading each other's files. A broker with another folder, or
+with a copy that may lack records, does not start, and its error names the
+right one.
+--set takes Kafka's setting names. A Kafka setting that is not implemented
+causes a warning, one of consumers or an unknown name an error.
+offsets.topic.replication.factor defaults to 1, so that one broker can
+coordinate groups; no other broker takes over.
 num.partitions defaults to 6, so that several members can share a topic.
-To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
+To see a takeover, start three brokers with offsets.topic.replication.factor=3
+and default.replication.factor=3.""",
 )
 @zookeeper_option
 @port_option(9092)

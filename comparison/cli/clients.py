@@ -151,24 +151,35 @@ class Wanted:
     epilog="""\b
 Examples:
   rebalance-lab consume --design zookeeper --group g --topic orders
-  rebalance-lab consume --design zookeeper --group g --whitelist 'orders|invoices.*' --streams 2
-  rebalance-lab consume --design zookeeper --group g --topic orders --set fix.claim.before.offsets=true
-  rebalance-lab consume --design server --group g --topic orders --set zookeeper.session.timeout.ms=3000
-  rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
+  rebalance-lab consume --design zookeeper --group g \\
+      --whitelist 'orders|invoices.*' --streams 2
+  rebalance-lab consume --design zookeeper --group g --topic orders \\
+      --set fix.claim.before.offsets=true
+  rebalance-lab consume --design server --group g --topic orders \\
+      --set zookeeper.session.timeout.ms=3000
+  rebalance-lab consume --design eager --group g --topic orders:2 \\
+      --topic invoices
   rebalance-lab consume --design cooperative --group g --whitelist 'orders-.*'
-  rebalance-lab consume --design static --group g --topic orders --set group.instance.id=first
-  rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
-  rebalance-lab consume --design eager --group g --topic orders --print records
-  rebalance-lab consume --design eager --group g --topic orders --trace runs/mine
+  rebalance-lab consume --design static --group g --topic orders \\
+      --set group.instance.id=first
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --set session.timeout.ms=6000 --format json
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --print records
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --trace runs/mine
 
 \b
-After each rebalance a line says how long it took and its phases, in seconds, with the member's id and, in designs that
-have them, the generation, the leader and the coordinator.
-Several consumers, `broker --trace` and (for zookeeper) `watch --trace` may trace into the same folder, which is then a
-run like any other:
-  rebalance-lab analyze runs/mine; rebalance-lab report runs/mine; rebalance-lab diagram runs/mine
+After each rebalance a line says how long it took and its phases, in seconds,
+with the member's id and, in designs that have them, the generation, the
+leader and the coordinator.
+Several consumers, `broker --trace` and (for zookeeper) `watch --trace` may
+trace into the same folder, which is then a run like any other:
+  rebalance-lab analyze runs/mine; rebalance-lab report runs/mine; \\
+      rebalance-lab diagram runs/mine
 \b
-The default servers are those started by `zookeeper start` and `broker`. Ctrl-C leaves the group."""
+The default servers are those started by `zookeeper start` and `broker`.
+Ctrl-C leaves the group."""
 )
 @click.option("--design", type=OneOf(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
 @click.option("--group", required=True, help="The group to join.")

@@ -12,13 +12,16 @@ from comparison.cli.completing.shells import SHELLS, script_for
 @click.command(
     epilog="""\b
 Examples:
-  eval "$(rebalance-lab completion bash)"          for this shell; in ~/.bashrc, for every one
+  eval "$(rebalance-lab completion bash)"
+      for this shell; in ~/.bashrc, for every one
   eval "$(rebalance-lab completion zsh)"           in ~/.zshrc, after compinit
-  rebalance-lab completion fish > ~/.config/fish/completions/rebalance-lab.fish
+  rebalance-lab completion fish > \\
+      ~/.config/fish/completions/rebalance-lab.fish
 
 \b
-It completes commands, options, scenarios (and files of your own), designs, settings and their values, metrics, and
-folders of runs. The names are kept in the cache folder; after an update the first completion takes some seconds."""
+It completes commands, options, scenarios (and files of your own), designs,
+settings and their values, metrics, and folders of runs. The names are kept in
+the cache folder; after an update the first completion takes some seconds."""
 )
 @click.argument("shell", type=OneOf(SHELLS))
 def completion(shell: str) -> None:

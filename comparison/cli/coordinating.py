@@ -31,9 +31,12 @@ Examples:
   rebalance-lab broker coordinator g --partitions 50   only the partition
 
 \b
-The hash code of the name of the group, modulo the number of partitions of __consumer_offsets, is its partition there;
-the broker that leads it coordinates the group. While a lost broker's session lasts, that is still the lost one.
-Like any lookup of a coordinator, this makes the cluster create __consumer_offsets if it does not exist yet."""
+The hash code of the name of the group, modulo the number of partitions of
+__consumer_offsets, is its partition there;
+the broker that leads it coordinates the group. While a lost broker's session
+lasts, that is still the lost one.
+Like any lookup of a coordinator, this makes the cluster create
+__consumer_offsets if it does not exist yet."""
 )
 @click.argument("group")
 @bootstrap_option

@@ -52,8 +52,10 @@ Examples:
   rebalance-lab diagram runs/latest/join/zookeeper --list
   rebalance-lab diagram runs/latest/join/zookeeper
   rebalance-lab diagram runs/latest/join/zookeeper --show steps --member m1
-  rebalance-lab diagram runs/latest/crash/zookeeper --from 3 --to 9 -o crash.svg
-  rebalance-lab diagram runs/latest/crash/zookeeper --format markdown --rebalance 2 > crash.md"""
+  rebalance-lab diagram runs/latest/crash/zookeeper --from 3 --to 9 \\
+      -o crash.svg
+  rebalance-lab diagram runs/latest/crash/zookeeper --format markdown \\
+      --rebalance 2 > crash.md"""
 )
 @click.argument("sources", metavar="RUN_OR_TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(

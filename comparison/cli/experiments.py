@@ -146,11 +146,14 @@ experiment_options = with_options(
     epilog="""\b
 Examples:
   rebalance-lab run crash                          zookeeper and eager
-  rebalance-lab run rolling-restart --design all   what each design pays for a deployment
+  rebalance-lab run rolling-restart --design all
+      what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
-  rebalance-lab run join --design eager --repeat 10  medians and ranges of ten runs
-  rebalance-lab run my.toml crash                  your own scenario (docs/own-scenarios.md), and one of ours
+  rebalance-lab run join --design eager --repeat 10
+      medians and ranges of ten runs
+  rebalance-lab run my.toml crash
+      your own scenario (docs/own-scenarios.md), and one of ours
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
@@ -165,9 +168,11 @@ def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab compare            the faults, in zookeeper and eager: at most six minutes
+  rebalance-lab compare
+      the faults, in zookeeper and eager: at most six minutes
   rebalance-lab compare --smoke    crash and herd only
-  rebalance-lab compare --all      every scenario in every design; --dry-run estimates how long it takes
+  rebalance-lab compare --all
+      every scenario in every design; --dry-run estimates how long it takes
   rebalance-lab compare --design eager,cooperative
   rebalance-lab compare my.toml crash --design all    these scenarios
   rebalance-lab compare --format json > comparison.json"""

@@ -29,7 +29,8 @@ _LINE_MAX = 1 << 20
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab produce --topic orders                    five numbered records per second, until Ctrl-C
+  rebalance-lab produce --topic orders
+      five numbered records per second, until Ctrl-C
   rebalance-lab produce --topic orders --count 100 --rate 50
   printf 'a\\nb\\n' | rebalance-lab produce --topic orders --stdin"""
 )

@@ -29,9 +29,11 @@ _SYMPTOM = 30
     epilog="""\b
 Examples:
   rebalance-lab scenarios
-  rebalance-lab scenarios split-brain                  one in full: the symptom, the steps, what to look for
-  rebalance-lab scenarios restart                      those with this in their name
-  rebalance-lab scenarios crash --as-file > my.toml    to change it: docs/own-scenarios.md
+  rebalance-lab scenarios split-brain
+      one in full: the symptom, the steps, what to look for
+  rebalance-lab scenarios restart  those with this in their name
+  rebalance-lab scenarios crash --as-file > my.toml
+      to change it: docs/own-scenarios.md
   rebalance-lab scenarios --format json"""
 )
 @click.argument("name", metavar="[NAME]", default="")

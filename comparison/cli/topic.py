@@ -46,7 +46,8 @@ def topic() -> None:
     epilog="""\b
 Examples:
   rebalance-lab topic create orders --partitions 6
-  rebalance-lab topic create orders --replication-factor 3 --set max.message.bytes=20000"""
+  rebalance-lab topic create orders --replication-factor 3 \\
+      --set max.message.bytes=20000"""
 )
 @click.argument("name")
 @click.option(

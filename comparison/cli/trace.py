@@ -26,7 +26,8 @@ SUFFIXES = {PERFETTO: (".pftrace", ".perfetto-trace"), JSONL: (".jsonl",), PARQU
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab trace runs/latest/crash/eager --to perfetto -o crash.pftrace    open it in ui.perfetto.dev
+  rebalance-lab trace runs/latest/crash/eager --to perfetto -o crash.pftrace
+      open it in ui.perfetto.dev
   rebalance-lab trace runs/latest/crash/eager --to jsonl | grep zk_notified
   rebalance-lab trace runs/latest/crash/eager --to parquet -o crash.parquet
   duckdb -c "SELECT kind, count(*) FROM 'crash.parquet' GROUP BY kind\""""

@@ -57,17 +57,23 @@ Examples:
   rebalance-lab watch --group g
   rebalance-lab watch --group g --once
   rebalance-lab watch --group g --offsets --interval 0.2
-  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           works for Kafka's own consumers, too
-  rebalance-lab watch --group g --bootstrap-server broker:9092      a group on a real Kafka, 0.9 to 4.1
+  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181
+      works for Kafka's own consumers, too
+  rebalance-lab watch --group g --bootstrap-server broker:9092
+      a group on a real Kafka, 0.9 to 4.1
   rebalance-lab watch --group g --once --format json
-  rebalance-lab watch --group g --trace runs/mine                   stop it after the consumers have ended
+  rebalance-lab watch --group g --trace runs/mine
+      stop it after the consumers have ended
 
 \b
-Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKeeper (Pid is a partition's number), and
-kafka-consumer-groups' for a group with a coordinator. A group of the server design has its ids in ZooKeeper and its
-offsets with the coordinator. On a terminal the tables are redrawn, with what has changed in bold; elsewhere they are
-printed whenever something has changed. Ctrl-C ends it.
-It is not a member, and sets no watches without --trace: docs/by-hand.md says what it reads."""
+Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in
+ZooKeeper (Pid is a partition's number), and kafka-consumer-groups' for a
+group with a coordinator. A group of the server design has its ids in
+ZooKeeper and its offsets with the coordinator. On a terminal the tables are
+redrawn, with what has changed in bold; elsewhere they are printed whenever
+something has changed. Ctrl-C ends it.
+It is not a member, and sets no watches without --trace: docs/by-hand.md says
+what it reads."""
 )
 @click.option("--group", required=True, help="The group to watch.")
 @click.option("--zookeeper", "connect", help="ZooKeeper that keeps the group: HOST:PORT[,HOST:PORT...][/chroot].")

@@ -49,13 +49,16 @@ def zookeeper() -> None:
     epilog="""\b
 Examples:
   rebalance-lab zookeeper start
-  rebalance-lab zookeeper start --port 0 --detach     on a free port, in the background
+  rebalance-lab zookeeper start --port 0 --detach
+      on a free port, in the background
 
 \b
-To run two at once, give each its own --state folder, and give that folder to the commands that use it:
+To run two at once, give each its own --state folder, and give that folder to
+the commands that use it:
   rebalance-lab zookeeper start --state ./second --port 0 --detach
   rebalance-lab broker --state ./second --port 0 --detach
-  rebalance-lab consume --state ./second --design eager --group g --topic orders"""
+  rebalance-lab consume --state ./second --design eager --group g \\
+      --topic orders"""
 )
 @port_option(2181)
 @click.option(
