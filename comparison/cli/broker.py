@@ -13,7 +13,7 @@ import click
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
-from comparison.cli.documents import print_document
+from comparison.cli.documents import print_found
 from comparison.cli.hand_run import trace_in
 from comparison.cli.options import form_option, port_option, refuse_beside, settings_option, zookeeper_option
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
@@ -201,11 +201,7 @@ def status(form: str) -> int:
         {"address": state.address, "pid": state.pid, "zookeeper": state.details.get("zookeeper", "")}
         for state in running
     ]
-    if form == "json":
-        print_document(found)
-    else:
-        for each in found:
-            click.echo("{address} pid={pid} zookeeper={zookeeper}".format_map(each))
+    print_found(form, found, map("{address} pid={pid} zookeeper={zookeeper}".format_map, found))
     if not running:
         click.echo("no broker started by `rebalance-lab broker` is running", err=True)
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED

@@ -12,7 +12,7 @@ import click
 
 from comparison.cli.by_hand import state_option
 from comparison.cli.detaching import detach
-from comparison.cli.documents import print_document
+from comparison.cli.documents import print_document, print_found
 from comparison.cli.options import form_option, port_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
@@ -121,11 +121,8 @@ def status(form: str) -> int:
     answer = four_letter(host, int(port), "ruok")
     counters = read_counters(host, int(port))
     found = {"mode": counters.mode, "pid": state.pid, "watches": counters.watch_count, "folder": state.folder}
-    if form == "json":
-        print_document({"address": state.address, **found})
-    else:
-        text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
-        click.echo(f"{state.address} {counters.mode} {text}")
+    text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
+    print_found(form, {"address": state.address, **found}, [f"{state.address} {counters.mode} {text}"])
     return Exit.AS_EXPECTED if answer.strip() == "imok" else Exit.NOT_AS_EXPECTED
 
 
