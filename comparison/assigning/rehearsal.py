@@ -1,21 +1,46 @@
-"""A group and its changes, gone through with several strategies."""
+"""A group and its changes, gone through with several strategies: how even each is and what it moved.
+
+The figures have the words of the metrics of runs (`comparison.results.metrics`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from comparison.assigning.figures import Figures, figures_of, owner_of, unowned
 from comparison.assigning.group import Group, Restart, changed
+from comparison.assigning.minimum import fewest_moves
 from comparison.assigning.strategies import THREADS, Held, is_incremental, owners_of, rebalance
 from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from comparison.assigning.group import Change, Plan
     from comparison.assigning.strategies import Owned, Round
-    from kernel.values import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One moment of a group with one strategy. The last four count partitions; `stopped` counts each time."""
+
+    fewest: int  #: partitions of the member with the fewest; members without any count
+    most: int
+    moved: int  #: partitions with another owner than before; those that had none are not counted
+    forced: int  #: of these, those whose former owner has left or unsubscribed
+    minimum: int | None  #: the fewest that had to move to balance the group; None if that is not known
+    stopped: int  #: taken from members that stayed
+
+    @property
+    def balance(self) -> int:
+        """The most partitions of a member less the fewest."""
+        return self.most - self.fewest
+
+    @property
+    def unnecessary(self) -> int | None:
+        """How many more moved than had to."""
+        return None if self.minimum is None else max(0, self.moved - self.minimum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,4 +155,33 @@ def _moment(at: _At, before: Held, after: Held, rounds: tuple[Round, ...] = (), 
         was={new: old for old, new in at.new_names.items()},
         rounds=rounds,
         figures=figures_of(at.group.sizes, topics_of, before.owned, after.owned, stopped),
+    )
+
+
+def owner_of(owned: Owned) -> dict[TopicPartition, str]:
+    """{partition: its owner}."""
+    return {tp: owner for owner, tps in owned.items() for tp in tps}
+
+
+def unowned(owned: Owned, sizes: Mapping[str, int]) -> tuple[TopicPartition, ...]:
+    """The partitions that nobody owns, in order."""
+    known = owner_of(owned)
+    every = (TopicPartition(topic, number) for topic in sorted(sizes) for number in range(sizes[topic]))
+    return tuple(tp for tp in every if tp not in known)
+
+
+def figures_of(
+    sizes: Mapping[str, int], topics_of: Mapping[str, Sequence[str]], before: Owned, after: Owned, stopped: int = 0
+) -> Figures:
+    """The figures of an assignment. `before` names owners as `after` does: a restarted one by its new name."""
+    had, has = owner_of(before), owner_of(after)
+    moved = [tp for tp, owner in has.items() if had.get(tp, owner) != owner]
+    loads = [len(tps) for tps in after.values()]
+    return Figures(
+        fewest=min(loads, default=0),
+        most=max(loads, default=0),
+        moved=len(moved),
+        forced=sum(tp.topic not in topics_of.get(had[tp], ()) for tp in moved),
+        minimum=fewest_moves(sizes, topics_of, had) if had else 0,
+        stopped=stopped,
     )
