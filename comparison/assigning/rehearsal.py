@@ -15,10 +15,14 @@ from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from comparison.assigning.group import Change, Plan
     from comparison.assigning.strategies import Owned, Round
+
+
+#: What is shown of `Figures`, in order.
+FIGURES = ("fewest", "most", "balance", "moved", "forced", "minimum", "unnecessary", "stopped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,45 +147,31 @@ def _seen(strategy: str, group: Group) -> object:
 
 
 def _moment(at: _At, before: Held, after: Held, rounds: tuple[Round, ...] = (), stopped: int = 0) -> Moment:
-    had, has = owner_of(before.owned), owner_of(after.owned)
-    topics_of = owners_of(at.group, at.strategy)
+    """`before` names owners as `after` does: a restarted one by its new name."""
+    had, has = _owner_of(before.owned), _owner_of(after.owned)
+    sizes, topics_of = at.group.sizes, owners_of(at.group, at.strategy)
+    came_from = {tp: had[tp] for tp, owner in has.items() if had.get(tp, owner) != owner}
+    every = (TopicPartition(topic, number) for topic in sorted(sizes) for number in range(sizes[topic]))
+    loads = [len(tps) for tps in after.owned.values()]
     return Moment(
         step=at.step,
         group=at.group,
         owned=after.owned,
-        came_from={tp: had[tp] for tp, owner in has.items() if had.get(tp, owner) != owner},
+        came_from=came_from,
         new=frozenset(has.keys() - had.keys()) if at.step else frozenset(),
-        unowned=unowned(after.owned, at.group.sizes),
+        unowned=tuple(tp for tp in every if tp not in has),
         was={new: old for old, new in at.new_names.items()},
         rounds=rounds,
-        figures=figures_of(at.group.sizes, topics_of, before.owned, after.owned, stopped),
+        figures=Figures(
+            fewest=min(loads, default=0),
+            most=max(loads, default=0),
+            moved=len(came_from),
+            forced=sum(tp.topic not in topics_of.get(owner, ()) for tp, owner in came_from.items()),
+            minimum=fewest_moves(sizes, topics_of, had) if had else 0,
+            stopped=stopped,
+        ),
     )
 
 
-def owner_of(owned: Owned) -> dict[TopicPartition, str]:
-    """{partition: its owner}."""
+def _owner_of(owned: Owned) -> dict[TopicPartition, str]:
     return {tp: owner for owner, tps in owned.items() for tp in tps}
-
-
-def unowned(owned: Owned, sizes: Mapping[str, int]) -> tuple[TopicPartition, ...]:
-    """The partitions that nobody owns, in order."""
-    known = owner_of(owned)
-    every = (TopicPartition(topic, number) for topic in sorted(sizes) for number in range(sizes[topic]))
-    return tuple(tp for tp in every if tp not in known)
-
-
-def figures_of(
-    sizes: Mapping[str, int], topics_of: Mapping[str, Sequence[str]], before: Owned, after: Owned, stopped: int = 0
-) -> Figures:
-    """The figures of an assignment. `before` names owners as `after` does: a restarted one by its new name."""
-    had, has = owner_of(before), owner_of(after)
-    moved = [tp for tp, owner in has.items() if had.get(tp, owner) != owner]
-    loads = [len(tps) for tps in after.values()]
-    return Figures(
-        fewest=min(loads, default=0),
-        most=max(loads, default=0),
-        moved=len(moved),
-        forced=sum(tp.topic not in topics_of.get(had[tp], ()) for tp in moved),
-        minimum=fewest_moves(sizes, topics_of, had) if had else 0,
-        stopped=stopped,
-    )
