@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +121,7 @@ def broker(  # noqa: PLR0913  # click hands each option over by its name
         arguments += ["--trace", str(trace.absolute())] if trace else []
         config, _ = BrokerConfig.from_settings(settings)
         report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
-        click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
+        click.echo(detach(arguments, "broker-").address)
         return
     serving = _serve(connect, settings, folder or state_dir() / "data", trace, adopt_folder=adopt_folder)
     run(serving, loop=MeasuredLoop)

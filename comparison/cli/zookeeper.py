@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +76,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
     if in_background:
         arguments = ["zookeeper", "start", "--port", str(port)]
         arguments += ["--folder", str(folder.absolute())] if folder else []
-        click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
+        click.echo(detach(arguments, NAME).address)
         return
     # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
     stopping: queue.SimpleQueue[None] = queue.SimpleQueue()
