@@ -18,7 +18,7 @@ from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
-from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
+from comparison.pipeline.measured import CopiesRead, RunEnded, RunStarted, StageEntered
 from comparison.results.keys import (
     AUTHORITY,
     BELIEVED,
@@ -90,7 +90,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         ),
         phases=phase_times(measured.phases),
         changes=changes,
-        waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
+        waits=waits_of(measured),
         delivery=delivery_of(measured),
         counters=compare_counters(measured.runner, measured.operations),
         bystanders=bystanders_of(measured),
@@ -126,10 +126,6 @@ def _without_an_end(
     if not is_complete and not (metrics["final_behind"] or metrics["final_beyond"]):
         unknown += ["final_read", "final_behind", "final_beyond"]
     return dict.fromkeys(unknown)
-
-
-def _ended(measured: Measured) -> dict[str, int]:
-    return {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
 
 
 def _parameters(measured: Measured) -> dict[str, Any]:
