@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.additions import NOTICE
-from comparison.pipeline.figures.deciding import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, needs, timer_s
+from comparison.pipeline.figures.deciding import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, needs, shown, timer_s
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.deciding import CheckResult
@@ -28,9 +28,7 @@ AGE_S_MIN = 60.0
 @needs("partitions added to a topic")
 def new_partitions_read(run: Run) -> CheckResult:
     """Every added partition gets an owner, and is delivered from."""
-    added = _added(run)
-    if added is None:
-        return UNKNOWN, _NONE_ADDED
+    added = shown(_added(run), _NONE_ADDED)
     summary = f"{added.delivered} of {counted_noun(added.partitions, 'added partition')} delivered from"
     if added.delivered_ms is None:
         return NOT_EXPECTED, f"{summary}, {added.owned} owned"
@@ -47,9 +45,7 @@ def noticed_at_once(run: Run) -> CheckResult:
 @needs("partitions added to a topic, and a rebalance")
 def noticed_in_time(run: Run) -> CheckResult:
     """The leader notices new partitions when its metadata is metadata.max.age.ms old at the latest (KAFKA-3135)."""
-    age_s = timer_s(run, "metadata_age_ms")
-    if age_s is None:
-        return UNKNOWN, "the trace does not say metadata.max.age.ms"
+    age_s = shown(timer_s(run, "metadata_age_ms"), "the trace does not say metadata.max.age.ms")
     return _noticed(run, age_s + LATE_S, f"metadata.max.age.ms is {age_s:g} s")
 
 

@@ -15,6 +15,7 @@ from comparison.pipeline.figures.deciding import (
     first_change,
     named,
     needs,
+    shown,
 )
 from comparison.pipeline.figures.model import RESTART
 from comparison.results.keys import COMPLETE, FORMING
@@ -105,9 +106,7 @@ def _outlasted(run: Run, change: Change) -> bool:
 @needs("a commit that the authority accepted")
 def no_offset_moved_back(run: Run) -> CheckResult:
     """No accepted commit moves the offset of a partition back."""
-    moved_back = run.metrics["moved_back"]
-    if moved_back is None:
-        return UNKNOWN, "no commit was traced at the authority"
+    moved_back = shown(run.metrics["moved_back"], "no commit was traced at the authority")
     if moved_back:
         records = counted_noun(run.metrics["moved_back_records"] or 0, "record")
         return NOT_EXPECTED, f"{counted_noun(moved_back, 'offset')} moved back, by {records}"
@@ -134,9 +133,7 @@ def final_offsets_kept(run: Run) -> CheckResult:
 @needs("a commit that the authority accepted, and an owner there")
 def no_stale_write(run: Run) -> CheckResult:
     """Every accepted commit is from the owner of its partition, or comes while the partition has none."""
-    stale = run.metrics["stale_writes"]
-    if stale is None:
-        return UNKNOWN, "no commit or no owner was traced at the authority"
+    stale = shown(run.metrics["stale_writes"], "no commit or no owner was traced at the authority")
     if stale:
         return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted from a member that was not the owner"
     commits = counted_noun(run.metrics["commits"] or 0, "commit")
@@ -146,9 +143,7 @@ def no_stale_write(run: Run) -> CheckResult:
 @needs("a commit with an old generation or member id")
 def old_commits_refused(run: Run) -> CheckResult:
     """No commit with an old generation or member id is accepted, and at least one is tried."""
-    old = run.metrics["old_accepted"]
-    if old is None:
-        return UNKNOWN, "no commit was traced at the authority"
+    old = shown(run.metrics["old_accepted"], "no commit was traced at the authority")
     if old:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
@@ -229,9 +224,10 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
 @needs("a session that expired, and a commit of a member after it was replaced")
 def no_write_of_an_ended_session(run: Run) -> CheckResult:
     """ZooKeeper takes nothing from a session that it has expired: a zombie writes in the session that follows."""
-    late, stale = run.metrics["of_ended_sessions"], run.metrics["stale_writes"]
-    if late is None:
-        return UNKNOWN, "ZooKeeper expired no session of a member, or its log was not traced"
+    late = shown(
+        run.metrics["of_ended_sessions"], "ZooKeeper expired no session of a member, or its log was not traced"
+    )
+    stale = run.metrics["stale_writes"]
     if late:
         return NOT_EXPECTED, f"{counted_noun(late, 'commit')} stored after the end of the session they were sent in"
     if not stale:
@@ -242,9 +238,8 @@ def no_write_of_an_ended_session(run: Run) -> CheckResult:
 @needs("a delivered record")
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
     """A member that was replaced while it was paused delivers until it notices, and so does the new owner."""
-    seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
-    if seconds is None:
-        return UNKNOWN, "no delivery was traced"
+    seconds = shown(run.metrics["two_delivering_partition_s"], "no delivery was traced")
+    records = run.metrics["stale_deliveries"]
     summary = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
     return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), summary
 
@@ -252,10 +247,8 @@ def two_deliver_after_a_pause(run: Run) -> CheckResult:
 @needs("a takeover long enough before the heal of the cut", of_one_group=True)
 def two_deliver_during_a_cut(run: Run) -> CheckResult:
     """The member that is cut off delivers throughout the cut, its successor from the takeover on."""
-    longest = run.metrics["two_delivering_longest_s"]
+    longest = shown(run.metrics["two_delivering_longest_s"], "no delivery was traced")
     cut = first_change(run, "cut")
-    if longest is None:
-        return UNKNOWN, "no delivery was traced"
     if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to takeover and heal"
     possible_s = (cut.healed_ms - cut.takeover_ms) / 1000

@@ -6,7 +6,8 @@ what the run has to have at least; below that its verdict is unknown, never as e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.pipeline.figures.model import RESTART
 from comparison.results.outcomes import VerdictOutcome
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from comparison.results.run import Change, Run
+
+T = TypeVar("T")
 
 #: None: the check does not apply to the run.
 CheckResult = tuple[VerdictOutcome, str] | None
@@ -29,18 +32,36 @@ ABOUT_ONE_GROUP: set[Callable[[Run], CheckResult]] = set()
 SILENT_EARLY_MS = 10.0
 
 
+class NotShown(Exception):
+    """A run lacks something without which a check cannot be decided; the message says what."""
+
+
 def needs(
     evidence: str, *, of_one_group: bool = False
 ) -> Callable[[Callable[[Run], CheckResult]], Callable[[Run], CheckResult]]:
-    """Note what a check has to find, and whether it is about one group."""
+    """Note what a check has to find, and whether it is about one group. It is unknown where something is `NotShown`."""
 
     def noted(decide: Callable[[Run], CheckResult]) -> Callable[[Run], CheckResult]:
-        EVIDENCE[decide] = evidence
+        @wraps(decide)
+        def decided(run: Run) -> CheckResult:
+            try:
+                return decide(run)
+            except NotShown as lacking:
+                return UNKNOWN, str(lacking)
+
+        EVIDENCE[decided] = evidence
         if of_one_group:
-            ABOUT_ONE_GROUP.add(decide)
-        return decide
+            ABOUT_ONE_GROUP.add(decided)
+        return decided
 
     return noted
+
+
+def shown(value: T | None, why_not: str) -> T:
+    """The value. Raises `NotShown` if the run does not have it."""
+    if value is None:
+        raise NotShown(why_not)
+    return value
 
 
 def counted_noun(count: float, what: str, several: str = "") -> str:

@@ -15,6 +15,7 @@ from comparison.pipeline.figures.deciding import (
     first_change,
     named,
     needs,
+    shown,
     timer_s,
 )
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE
@@ -60,9 +61,7 @@ def kept_goes_on(run: Run) -> CheckResult:
 @needs("a partition that a member claimed")
 def never_owned_by_two(run: Run) -> CheckResult:
     """No partition is ever claimed by two members at once, by what each of them believes."""
-    seconds = run.metrics["double_owned_partition_s"]
-    if seconds is None:
-        return UNKNOWN, "no ownership was traced"
+    seconds = shown(run.metrics["double_owned_partition_s"], "no ownership was traced")
     if seconds:
         return NOT_EXPECTED, f"{seconds:g} partition-seconds claimed by two members"
     return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none claimed by two members"
@@ -89,9 +88,7 @@ def delay_honoured(run: Run) -> CheckResult:
 @needs("a coordinator killed, and a generation that goes on", of_one_group=True)
 def generation_kept(run: Run) -> CheckResult:
     """The group goes on under another coordinator, and no member has to rejoin."""
-    change = first_change(run, FAILOVER)
-    if change is None:
-        return UNKNOWN, "no coordinator was killed"
+    change = shown(first_change(run, FAILOVER), "no coordinator was killed")
     successor = _successor(run, change)
     summary = f"{successor.broker} took over the group" if successor else "no broker was seen taking over the group"
     if change.rounds:
@@ -143,10 +140,7 @@ def _after_sessions(run: Run, away_s: float) -> str:
 @needs("a member that was slowed down, and a rebalance", of_one_group=True)
 def waits_for_the_slow_member(run: Run) -> CheckResult:
     """All members revoke everything and wait: the whole group stands still until its slowest member joins."""
-    found = _slow_wait(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    wait, change, slow = found
+    wait, change, slow = _slow_wait(run)
     summary = _wait_summary(wait, change)
     if wait.waited_for != slow or change.stalled_s is None:
         return NOT_EXPECTED, f"{summary}, but {slow} was the slow member"
@@ -157,10 +151,7 @@ def waits_for_the_slow_member(run: Run) -> CheckResult:
 @needs("a slow member that is waited for, long enough to deliver", of_one_group=True)
 def goes_on_while_it_waits(run: Run) -> CheckResult:
     """The group waits for its slow member, and goes on delivering what it keeps."""
-    found = _slow_wait(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    wait, change, _ = found
+    wait, change, _ = _slow_wait(run)
     summary = _wait_summary(wait, change)
     if change.stopped_kept:
         return NOT_EXPECTED, f"{summary}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
@@ -190,15 +181,12 @@ def waits_for_nobody(run: Run) -> CheckResult:
     return (EXPECTED if joined.stalled_s <= STALLED_SHARE_MAX * slow_s else NOT_EXPECTED), summary
 
 
-def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
+def _slow_wait(run: Run) -> tuple[Wait, Change, str]:
     """The longest wait after a member was slowed down, the change that was held up, and the slow member."""
-    slow = first_change(run, SLOW)
-    if slow is None:
-        return "no member was slowed down"
-    later = [wait for wait in run.waits if wait.from_ms >= slow.from_ms]
-    if not later:
-        return "no generation began after a member was slowed down"
-    wait = max(later, key=lambda each: each.longest_ms)
+    slow = shown(first_change(run, SLOW), "no member was slowed down")
+    later = (wait for wait in run.waits if wait.from_ms >= slow.from_ms)
+    longest = max(later, key=lambda each: each.longest_ms, default=None)
+    wait = shown(longest, "no generation began after a member was slowed down")
     held_up = [change for change in run.changes if change.from_ms <= wait.from_ms]
     return wait, held_up[-1], slow.target
 

@@ -16,6 +16,7 @@ from comparison.pipeline.figures.deciding import (
     named,
     needs,
     partitions_of,
+    shown,
     timer_s,
     was_silent_for_a_session,
 )
@@ -109,18 +110,14 @@ def waits_for_the_dead(run: Run) -> CheckResult:
 @needs("a member that came back under load")
 def its_place_is_gone(run: Run) -> CheckResult:
     """After its session a static member is a new one: a rebalance when it is removed, another one when it is back."""
-    change = first_change(run, RETURN)
-    if change is None:
-        return UNKNOWN, "the trace does not show a member that came back"
+    change = shown(first_change(run, RETURN), "the trace does not show a member that came back")
     return (EXPECTED if change.rounds >= 2 and change.stopped else NOT_EXPECTED), _cost(change)
 
 
 @needs("a member that came back under load")
 def given_away_after_the_delay(run: Run) -> CheckResult:
     """When the delay has passed, others get the partitions; the member that is back gets others, or none of its own."""
-    change = first_change(run, RETURN)
-    if change is None:
-        return UNKNOWN, "the trace does not show a member that came back"
+    change = shown(first_change(run, RETURN), "the trace does not show a member that came back")
     return (EXPECTED if change.moved and change.rounds >= 2 else NOT_EXPECTED), _cost(change)
 
 
@@ -131,9 +128,7 @@ def older_is_fenced(run: Run) -> CheckResult:
     As brokers do since KAFKA-8225: the recorded conversations with 4.1.1 answer its Heartbeat, OffsetCommit, JoinGroup
     and SyncGroup with FENCED_INSTANCE_ID.
     """
-    change = first_change(run, DUPLICATE)
-    if change is None:
-        return UNKNOWN, _NO_DUPLICATE
+    change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
     of_older = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
     others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in of_older]
     if others:
@@ -151,9 +146,7 @@ def newer_is_refused(run: Run) -> CheckResult:
 
     The recorded conversations with 4.1.1 answer its ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID (KIP-848).
     """
-    change = first_change(run, DUPLICATE)
-    if change is None:
-        return UNKNOWN, _NO_DUPLICATE
+    change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
     older = [each for each in run.failures if each.startswith(f"{change.target}: ")]
     refused = [each for each in run.failures if "UNRELEASED_INSTANCE_ID" in each and each not in older]
     if older:
@@ -211,9 +204,10 @@ def fenced_by_epoch(run: Run) -> CheckResult:
     As 4.1.1 answered in the recorded conversation data/zombie: INVALID_PRODUCER_EPOCH from the partition's leader,
     PRODUCER_FENCED from the coordinator of the transaction (KIP-98).
     """
-    copies = next((each for each in run.copies if each.transactions), None)
-    if copies is None:
-        return UNKNOWN, "the trace does not show what a transactional application copied"
+    copies = shown(
+        next((each for each in run.copies if each.transactions), None),
+        "the trace does not show what a transactional application copied",
+    )
     summary = (
         f"{copies.copied} of {counted_noun(copies.records, 'record')} copied, {copies.twice} of them twice; the late "
         f"write: {copies.late_write or 'accepted'}, the late offset: {copies.late_offset or 'accepted'}, "
@@ -226,9 +220,10 @@ def fenced_by_epoch(run: Run) -> CheckResult:
 @needs("records copied without transactions")
 def copied_twice_without_transactions(run: Run) -> CheckResult:
     """Without a transactional.id the partition's leader knows no incarnations: what the older one writes is stored."""
-    copies = next((each for each in run.copies if not each.transactions), None)
-    if copies is None:
-        return UNKNOWN, "the trace does not show what an application copied without transactions"
+    copies = shown(
+        next((each for each in run.copies if not each.transactions), None),
+        "the trace does not show what an application copied without transactions",
+    )
     summary = (
         f"{copies.twice} of {counted_noun(copies.records, 'record')} copied twice; nothing fences a write, the group "
         f"fences the offset: {copies.late_offset or 'accepted'}"
@@ -305,9 +300,7 @@ def one_partition_each(run: Run) -> CheckResult:
 @needs("a member that joined")
 def idle_member_stops_all(run: Run) -> CheckResult:
     """A member that joins and gets nothing costs every other one a stop: all is revoked before it is divided."""
-    change = first_change(run, JOIN)
-    if change is None:
-        return UNKNOWN, "no member joined"
+    change = shown(first_change(run, JOIN), "no member joined")
     partitions = partitions_of(run)
     summary = f"{change.stopped} of {counted_noun(partitions, 'partition')} stopped, {change.stopped_kept} given back"
     return (EXPECTED if change.stopped >= partitions else NOT_EXPECTED), f"{summary}, for a member that got none"

@@ -12,10 +12,12 @@ from comparison.pipeline.figures.deciding import (
     EXPECTED,
     NOT_EXPECTED,
     UNKNOWN,
+    NotShown,
     counted_noun,
     first_change,
     injected_fault,
     needs,
+    shown,
     timer_ms,
     was_silent_for_a_session,
 )
@@ -116,9 +118,7 @@ def _tried(run: Run, tries: int, tries_ms: float, session_ms: float) -> str:
 @needs("a ZooKeeper server killed under load, and deliveries afterwards")
 def no_rebalance_without_zookeeper(run: Run) -> CheckResult:
     """While ZooKeeper has no leader it ends no session, so nobody leaves the group, and nobody is notified."""
-    change = _outage(run)
-    if change is None:
-        return UNKNOWN, "no ZooKeeper server was killed"
+    change = shown(_outage(run), "no ZooKeeper server was killed")
     summary = f"{counted_noun(change.rounds, 'rebalance')} of the group"
     if change.rounds:
         return NOT_EXPECTED, summary
@@ -188,9 +188,7 @@ def everybody_rebalances(run: Run) -> CheckResult:
     The originals' expired member rebalanced 3 times in all of 12 expiries (once for its new session, then once for
     each listener that is called again), and the others once or twice: notifications that come together are one.
     """
-    change = first_change(run, EXPIRE)
-    if change is None:
-        return UNKNOWN, "no session was ended"
+    change = shown(first_change(run, EXPIRE), "no session was ended")
     members = int(run.parameters.get("members", 0))
     summary = (
         f"{counted_noun(change.attempts, 'attempt')} of {members} members, "
@@ -207,9 +205,7 @@ def coordinator_notices_the_expiry(run: Run) -> CheckResult:
 
     It sees each member go and come back once, so it has no more to do than a rebalance for each.
     """
-    change = first_change(run, EXPIRE)
-    if change is None:
-        return UNKNOWN, "no session was ended"
+    change = shown(first_change(run, EXPIRE), "no session was ended")
     summary = (
         f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.stopped, 'partition')} stopped, "
         f"{counted_noun(change.notifications, 'notification')} of members"
@@ -230,32 +226,24 @@ def owner_nodes_deleted(run: Run) -> CheckResult:
 
     The originals did the same: such a release deleted 3 owner nodes of another member.
     """
-    found = _interrupted(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    left, summary = found
+    left, summary = _interrupted(run)
     return (EXPECTED if left else NOT_EXPECTED), summary
 
 
 @needs("a release of partitions that outlived its session")
 def owner_nodes_kept(run: Run) -> CheckResult:
     """With fix.checked.release, every partition has its owner znode in the end."""
-    found = _interrupted(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    left, summary = found
+    left, summary = _interrupted(run)
     return (NOT_EXPECTED if left else EXPECTED), summary
 
 
-def _interrupted(run: Run) -> tuple[int, str] | str:
-    """How many partitions have no owner znode at the end; why that shows nothing, if no release was interrupted."""
-    left = run.metrics["left_unnamed"]
-    if left is None:
-        return "no owner was traced at the authority"
+def _interrupted(run: Run) -> tuple[int, str]:
+    """How many partitions have no owner znode at the end. Raises `NotShown` if no release was interrupted."""
+    left = shown(run.metrics["left_unnamed"], "no owner was traced at the authority")
     # One that is sent again may fail a second time: the session has expired.
     cut_off = max((run.zk_operations.get(f"delete ({error})", 0) for error in _UNANSWERED), default=0)
     if not cut_off:
-        return "no session ended in the middle of a release"
+        raise NotShown("no session ended in the middle of a release")
     without = f"{counted_noun(left, 'partition')} without an owner znode at the end, though members believe to own them"
     interrupted = f"{counted_noun(cut_off, 'release')} interrupted by the end of a session"
     return int(left), f"{without if left else 'every partition has its owner znode at the end'}; {interrupted}"
@@ -267,34 +255,26 @@ def _interrupted(run: Run) -> tuple[int, str] | str:
 @needs("a member that went and came back, several times", of_one_group=True)
 def storm(run: Run) -> CheckResult:
     """Every time that a flapping member goes or comes back, the whole group rebalances."""
-    found = _flapping(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    change, times, summary = found
+    change, times, summary = _flapping(run)
     return (EXPECTED if change.rounds >= STORM_SHARE_MIN * times else NOT_EXPECTED), summary
 
 
 @needs("a member that went and came back, several times", of_one_group=True)
 def no_storm(run: Run) -> CheckResult:
     """A member that comes back under its group.instance.id within its session timeout gets its partitions back."""
-    found = _flapping(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    change, _, summary = found
+    change, _, summary = _flapping(run)
     if change.rounds and was_silent_for_a_session(run, change):
         return UNKNOWN, f"{summary}; the member was back only after its session"
     return (NOT_EXPECTED if change.rounds else EXPECTED), summary
 
 
-def _flapping(run: Run) -> tuple[Change, int, str] | str:
+def _flapping(run: Run) -> tuple[Change, int, str]:
     """The storm, how often the member was killed, and what it cost: rebalances a minute, and useful time."""
-    change = first_change(run, FLAP)
-    times = injected_fault(run, FLAP).get("times")
-    if change is None or times is None:
-        return "no member was killed and started again several times"
+    nobody = "no member was killed and started again several times"
+    change, times = shown(first_change(run, FLAP), nobody), shown(injected_fault(run, FLAP).get("times"), nobody)
     lasted_ms = max(change.healed_ms or 0.0, change.converge_ms or 0.0)
     if not lasted_ms or not change.unowned_partition_s:
-        return "the trace does not show that a member was away"
+        raise NotShown("the trace does not show that a member was away")
     partitions = int(run.parameters.get("topics", 1)) * int(run.parameters.get("partitions", 1))
     useful = 1 - change.unowned_partition_s * 1000 / (partitions * lasted_ms)
     a_minute = change.rounds * 60_000 / lasted_ms

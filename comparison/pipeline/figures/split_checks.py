@@ -15,6 +15,7 @@ from comparison.pipeline.figures.deciding import (
     first_change,
     injected_fault,
     needs,
+    shown,
     timer_s,
 )
 from comparison.results.keys import CONFLICT, OK
@@ -56,9 +57,7 @@ def lagging_member_conflicts(run: Run) -> CheckResult:
 
     So do others' claims of what is not released yet; with a sync before the reads only those are left.
     """
-    change = first_change(run, BEHIND)
-    if change is None:
-        return UNKNOWN, "the trace does not show the members that joined"
+    change = shown(first_change(run, BEHIND), "the trace does not show the members that joined")
     if not change.target_attempts:
         return UNKNOWN, "the trace shows no attempt of the member at the server that lags"
     summary = (
@@ -75,12 +74,8 @@ def lagging_member_knows_the_group(run: Run) -> CheckResult:
 
     That the server lagged shows in how long that member waited for what its phase of reading the group begins with.
     """
-    change = first_change(run, BEHIND)
-    if change is None:
-        return UNKNOWN, "the trace does not show the members that joined"
-    first = change.target_first
-    if first is None:
-        return UNKNOWN, "the trace shows no attempt of the member at the server that lags"
+    change = shown(first_change(run, BEHIND), "the trace does not show the members that joined")
+    first = shown(change.target_first, "the trace shows no attempt of the member at the server that lags")
     lag_ms = float(injected_fault(run, DELAY).get("by_ms", 0))
     waited_ms = (first.detect_ms or 0.0) + (first.join_ms or 0.0)
     settled = "did not settle" if change.converge_ms is None else f"settled after {change.converge_ms / 1000:.1f} s"
