@@ -148,13 +148,12 @@ class _Reader(FileReader):
     # -- values ------------------------------------------------------------------------------------------------------
 
     def _name(self, path: KeyPath, value: object) -> str:
-        if value is None:
-            return ""
+        name = ""
         with self._complaining(path):
-            if not isinstance(value, str):
+            if value is not None and not isinstance(value, str):
                 raise ConfigurationError(f'{path[-1]} is {value!r:.60}. Use a text, such as "C0"')
-            return checked_name(value)
-        return ""
+            name = "" if value is None else checked_name(value)
+        return name
 
     def _number(self, path: KeyPath, value: object, least: int, most: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
