@@ -148,12 +148,14 @@ class _Reader(FileReader):
     # -- values ------------------------------------------------------------------------------------------------------
 
     def _name(self, path: KeyPath, value: object) -> str:
-        name = ""
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self._complain(path, f'{path[-1]} is {value!r:.60}. Use a text, such as "C0"')
+            return ""
         with self._complaining(path):
-            if value is not None and not isinstance(value, str):
-                raise ConfigurationError(f'{path[-1]} is {value!r:.60}. Use a text, such as "C0"')
-            name = "" if value is None else checked_name(value)
-        return name
+            checked_name(value)
+        return value
 
     def _number(self, path: KeyPath, value: object, least: int, most: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
