@@ -1,20 +1,17 @@
-"""The table of everything that can be completed, in the user's cache; it is made anew when the program has changed.
-
-It has click's own account of the commands, and names of known sets.
-"""
+"""The table in the user's cache, made anew when the program has changed."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of fields
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from comparison.cli.completing.table import Table
 from kernel.platform.cache_folder import cache_dir
 from kernel.platform.lean_imports import leave_out_hypothesis
 
@@ -24,18 +21,6 @@ if TYPE_CHECKING:
 #: The folder of our packages, in a checkout and where a wheel is installed.
 _HOME = Path(__file__).parents[3]
 _PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
-
-#: What click's `to_info_dict` says of a command or of a parameter.
-About = dict[str, Any]
-
-
-class Table(msgspec.Struct, frozen=True):
-    """What a completion needs."""
-
-    root: About
-    names: Mapping[str, Mapping[str, str]]  #: {kind: {name: help}}
-    #: {command, or command and design: {setting: its values, if they are words}}
-    settings: Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 def cached_table() -> Table:

@@ -9,8 +9,17 @@ import msgspec
 
 from comparison.assigning.notation import STEPS
 from comparison.assigning.strategies import all_names as rehearsed
-from comparison.cli.completing.cache import About, Table
-from comparison.cli.completing.values import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STEP, STRATEGY
+from comparison.cli.completing.table import (
+    AXIS,
+    DESIGN,
+    METRIC,
+    NAME_OF_A_SETTING,
+    SCENARIO,
+    STEP,
+    STRATEGY,
+    About,
+    Table,
+)
 from comparison.consumers import CONSUMERS
 from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE

@@ -15,7 +15,7 @@ from comparison.cli.completing.values import values_of
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem, ShellComplete
 
-    from comparison.cli.completing.cache import About, Table
+    from comparison.cli.completing.table import About, Table
 
 PROGRAM = "rebalance-lab"
 #: How the scripts call the program; the value is the shell's name and `_complete`.

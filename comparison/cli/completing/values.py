@@ -9,37 +9,16 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
+from comparison.cli.completing.table import AXIS, DESIGN, KINDS, METRIC, RUN, SCENARIO, SETTING, STEP, STRATEGY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import click
 
-    from comparison.cli.completing.cache import About, Table
+    from comparison.cli.completing.table import About, Table
 
     Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-#: The kinds of values, and which parameters have them.
-SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
-METRIC, SETTING, STRATEGY, STEP = "metric", "setting", "strategy", "step"
-NAME_OF_A_SETTING = "name of a setting"
-
-#: What the values of a parameter are: by its command and its name, or by its name in any command.
-KINDS = {
-    "scenarios name": SCENARIO,
-    "run names": SCENARIO,
-    "compare names": SCENARIO,
-    "designs": DESIGN,
-    "sweep axes": AXIS,
-    "sweep metrics": METRIC,
-    "sources": RUN,
-    "describe source": RUN,
-    "trace run": RUN,
-    "report folders": RUN,
-    "pairs": SETTING,
-    "strategies": STRATEGY,
-    "assign steps": STEP,
-    "settings name": NAME_OF_A_SETTING,
-}
 
 
 def values_of(parameter: About, table: Table, path: str) -> Complete:

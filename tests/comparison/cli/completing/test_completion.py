@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.completing.cache import About, Table, cached_table
+from comparison.cli.completing.cache import cached_table
 from comparison.cli.completing.sets import table_of
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
-from comparison.cli.completing.values import KINDS
+from comparison.cli.completing.table import KINDS, About, Table
 from comparison.cli.main import COMMANDS, cli, main
 from kernel.designs import DESIGN_NAMES
 from kernel.platform.cache_folder import CACHE_VARIABLE
