@@ -34,7 +34,7 @@ class Runtime:
     random: Random = field(default_factory=SystemRandom)
     threads: Threads = field(default_factory=Threads)
     #: Used instead of classes and functions where the machine begins: `Bridge`, `Listener`, `Readiness`, `end_session`;
-    #: for the runner of scenarios also `make_servers`, `leader_of`, `read_counters`, `read_ensemble`, `ReservedPorts`, `QuorumProxies`.
+    #: for the runner of scenarios also what starts ZooKeeper servers, reads from them and links them, and ports.
     instead: Mapping[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
 
     def edge(self, real: Callable[P, T]) -> Callable[P, T]:

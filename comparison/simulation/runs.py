@@ -18,7 +18,6 @@ from comparison.simulation.world import World
 from comparison.simulation.zookeeper_servers import WorldZooKeeper
 from kernel.errors import EnvironmentFault, RebalanceLabError
 from kernel.platform.ports import ReservedPorts
-from kernel.trace.events import TimeSource
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import leader_of
 from kernel.zookeeper.target import make_servers
@@ -68,12 +67,11 @@ def performed(
 ) -> RunOutcome:
     """One run in this process."""
     world = World(request.parameters.seed, links)
-    simulated = replace(request, clock=TimeSource.SIMULATED)
 
     async def main() -> RunOutcome:
         interrupted = asyncio.Event()
         signal.signal(signal.SIGTERM, lambda *_: world.interrupt(interrupted.set))
-        return await runner.perform(simulated, provenance, processes_of(world), interrupted, on_stage)
+        return await runner.perform(request, provenance, processes_of(world), interrupted, on_stage)
 
     return world.run(main)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: Of more commands than these, the first and the last date are shown.
 DATES_MAX = 3
+SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
 #: Parameters that are named beside the settings, or say nothing of what was run.
 _NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
@@ -48,6 +49,7 @@ def conditions(result: Result, about: About) -> list[tuple[str, str]]:
         ("date", _dates(runs)),
         *(("versions", text) for text in _each(map(_versions, commands))),
         *(("machine", text) for text in _each(map(_machine, commands))),
+        ("clock", SIMULATED if any(run.parameters.get("simulated") for run in runs) else ""),
         ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
         ("repeats", str(repeats)),
         ("preset", ", ".join(sorted({str(run.parameters.get("preset", "")) for run in runs} - {""}))),

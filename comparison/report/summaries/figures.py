@@ -49,7 +49,8 @@ def circumstances(runs: Sequence[Run]) -> str:
     preset = [str(parameters["preset"])] if "preset" in parameters else []
     if parameters.get("session_timeout_ms"):
         preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
-    return ", ".join([*named, *rate, *preset, *repeated, f"seed {_ranges(seeds)}"])
+    simulated = ["simulated"] if parameters.get("simulated") else []
+    return ", ".join([*simulated, *named, *rate, *preset, *repeated, f"seed {_ranges(seeds)}"])
 
 
 def _ranges(seeds: Sequence[int]) -> str:

@@ -21,15 +21,17 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.runner import RunOutcome, perform
+from comparison.scenarios.run.runner import RunOutcome, live
 from kernel.designs import EAGER
 from kernel.errors import UserError
+from kernel.trace.events import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from comparison.scenarios.plan.scenario import Scenario
+    from comparison.scenarios.run.runner import Perform
     from comparison.screen.progress import RunProgress
 
 
@@ -54,6 +56,11 @@ class Planned:
     def title(self) -> str:
         seed = f" · seed {self.parameters.seed}" if self.of_several else ""
         return f"{self.scenario} · {self.design}{seed}"
+
+    @property
+    def simulated(self) -> str:
+        """The id of a simulated run, which is the same whenever it is made."""
+        return "/".join(("simulated", self.scenario, self.design, f"seed-{self.parameters.seed}"))
 
     @property
     def folder(self) -> tuple[str, ...]:
@@ -206,7 +213,10 @@ class Experiments:
         progress: RunProgress,
         without: Sequence[LeftOut] = (),
         warnings: Sequence[str] = (),
+        simulate: Perform | None = None,
     ) -> None:
+        """`simulate` performs the runs, instead of processes and a real ZooKeeper."""
+        self._simulate = simulate
         self._without = without
         self._warnings = tuple(warnings)
         self.bundle = new_bundle(root, name)
@@ -223,23 +233,23 @@ class Experiments:
 
     async def _with_a_fork_server(self, planned: Sequence[Planned]) -> Finished:
         with interrupted_by_signals(self._progress) as interrupted:
+            if self._simulate is not None:
+                return await self.perform_with(planned, self._simulate, interrupted)
             fork_server = await ForkServer.open()
             try:
-                return await self.perform_with(planned, fork_server, interrupted)
+                return await self.perform_with(planned, live(fork_server), interrupted)
             finally:
                 await fork_server.stop()
 
-    async def perform_with(
-        self, planned: Sequence[Planned], fork_server: ForkServer, interrupted: asyncio.Event
-    ) -> Finished:
-        """As `perform`, with a fork server that other plans use as well, until `interrupted` is set."""
+    async def perform_with(self, planned: Sequence[Planned], perform: Perform, interrupted: asyncio.Event) -> Finished:
+        """As `perform`, by what other plans use as well, until `interrupted` is set."""
         runs = [{"scenario": each.scenario, "design": each.design, "seed": each.parameters.seed} for each in planned]
         left = [asdict(each) for each in self._without]
         write_json(self.bundle / "command.json", {**self._about, "runs": runs, "left_out": left})
         for each in planned:
             if interrupted.is_set():
                 break
-            await self._run(each, fork_server, interrupted)
+            await self._run(each, perform, interrupted)
         return Finished(
             bundle=self.bundle,
             run_dirs=tuple(self._run_dirs),
@@ -247,7 +257,7 @@ class Experiments:
             interrupted=interrupted.is_set(),
         )
 
-    async def _run(self, each: Planned, fork_server: ForkServer, interrupted: asyncio.Event) -> None:
+    async def _run(self, each: Planned, perform: Perform, interrupted: asyncio.Event) -> None:
         request = RunRequest(
             scenario=scenario_named(each.scenario),
             design=each.design,
@@ -255,14 +265,15 @@ class Experiments:
             configuration=configuration(each.design, each.parameters),
             zookeeper=self._zookeeper,
             zookeeper_logs=self._zookeeper_logs,
-            run="/".join((self.bundle.name, *each.folder)),
+            run="/".join((self.bundle.name, *each.folder)) if self._simulate is None else each.simulated,
             run_dir=run_dir_of(self.bundle, *each.folder),
             warnings=self._warnings,
+            clock=TimeSource.MONOTONIC if self._simulate is None else TimeSource.SIMULATED,
         )
         self._run_dirs.append(request.run_dir)
         self._progress.started(each.title)
         try:
-            outcome = await perform(request, self._about, fork_server, interrupted, self._progress.stage)
+            outcome = await perform(request, self._about, interrupted, self._progress.stage)
         except UserError as error:
             if not self._outcomes:
                 raise

@@ -27,13 +27,13 @@ from comparison.scenarios.testbed.testbed import Testbed
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
 from kernel.platform.descriptors import DESCRIPTORS
 from kernel.platform.full_disk import full_disk, full_disk_named
-from kernel.trace.events import Role
+from kernel.trace.events import Role, TimeSource
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper.target import parse_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
     from comparison.scenarios.plan.parameters import Parameters
@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.values import TopicPartition
+
+    #: Performs a run as `perform` does, and says each stage that it enters.
+    Perform = Callable[
+        [RunRequest, Mapping[str, object], asyncio.Event, Callable[[str], None]], Coroutine[Any, Any, "RunOutcome"]
+    ]
 
 _DRAIN_S = 60.0
 _COMMITTED_S = 5.0
@@ -274,6 +279,20 @@ async def perform(
             record.end(asdict(run.outcome))
 
 
+def live(processes: Processes) -> Perform:
+    """What performs runs with these processes."""
+
+    async def perform_live(
+        request: RunRequest,
+        provenance: Mapping[str, object],
+        interrupted: asyncio.Event,
+        on_stage: Callable[[str], None] = lambda _: None,
+    ) -> RunOutcome:
+        return await perform(request, provenance, processes, interrupted, on_stage)
+
+    return perform_live
+
+
 def keep_plugins(folder: Path) -> list[dict[str, str]]:
     """Keep the files of own steps and faults in a folder, beside the scenario's; what run.json says about them."""
     for name, plugin in kept_plugins().items():
@@ -314,6 +333,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
         else "given log"
         if request.zookeeper_logs
         else "live",
+        **({"simulated": True} if request.clock is TimeSource.SIMULATED else {}),
         **({"warnings": list(request.warnings)} if request.warnings else {}),
         "checks": list(judged_by(request.scenario)),
         "counts_predicted": counts_predicted(request.scenario),

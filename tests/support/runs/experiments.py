@@ -13,6 +13,7 @@ import psutil
 from comparison.pipeline.analysis import analyze
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import Experiments, plan
+from comparison.scenarios.run.runner import live
 from comparison.screen.progress import RunProgress
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Laboratory:
             experiments = Experiments(
                 root=folder, name="test", command=["pytest"], zookeeper=zookeeper, progress=progress
             )
-            finished = self._loop.run(experiments.perform_with(planned, self._fork_server, asyncio.Event()))
+            finished = self._loop.run(experiments.perform_with(planned, live(self._fork_server), asyncio.Event()))
         left = {child.pid for child in psutil.Process().children(recursive=True)} - before
         assert not left, "processes of the run are still running"
         (outcome,) = finished.outcomes
