@@ -1,0 +1,73 @@
+"""Whole runs in a simulated world: the same seed gives the same bytes, and the verdicts are those of real runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.designs import DESIGN_NAMES
+from kernel.platform.interpreter import module_command
+
+#: What a run in a process of its own prints: its outcome.
+ONE_RUN = "tests.support.runs.one_simulated_run"
+
+
+def simulated(folder: Path, scenario: str, design: str, *, seed: int = 1, hash_seed: int = 0) -> dict[str, Any]:
+    """Perform a run in a new process; its outcome. The traces are in `folder`."""
+    process = subprocess.run(
+        module_command(ONE_RUN, str(folder), scenario, design, str(seed)),
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    outcome: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return outcome
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The digest of each trace file."""
+    files = sorted((folder / "trace").glob("*.jsonl"))
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+@pytest.mark.parametrize("design", DESIGN_NAMES)
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path, design: str) -> None:
+    once, again = tmp_path / "once", tmp_path / "again"
+
+    outcomes = [simulated(folder, "crash", design, hash_seed=number) for number, folder in enumerate((once, again), 1)]
+
+    assert outcomes[0]["outcome"] == "complete", outcomes[0]["error"]
+    assert outcomes[0] == outcomes[1]
+    assert len(digests(once)) > 7
+    assert digests(once) == digests(again)
+
+
+def test_another_seed_gives_another_run(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+
+    simulated(one, "crash", "eager", seed=1)
+    simulated(other, "crash", "eager", seed=2)
+
+    assert digests(one).keys() == digests(other).keys()
+    assert all(digest != digests(other)[name] for name, digest in digests(one).items())
+
+
+def test_headers_say_that_time_was_simulated(tmp_path: Path) -> None:
+    simulated(tmp_path / "run", "crash", "server")
+
+    for file in (tmp_path / "run" / "trace").glob("*.jsonl"):
+        with file.open(encoding="utf-8") as lines:
+            header = json.loads(next(lines))["header"]
+        assert (header["clock"], header["pid"], header["run"]) == (
+            "simulated", 0, "simulated/crash/server/seed-1",
+        )  # fmt: skip
+        assert header["boot_id"] == header["run"]
