@@ -11,10 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.member_settings import MEMBER_SETTINGS
+from coordinator.client.calls import GroupCalls
 from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.consumer.calls import Kip848Calls
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.consumer.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
 from coordinator.client.consumer.settings import Kip848ConsumerConfig, refuse
+from coordinator.client.server.calls import ServerCalls
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.client.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.client.server.settings import ServerConsumerConfig
@@ -22,6 +25,7 @@ from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.runtime import REAL, Runtime
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZkConsumerConfig
@@ -29,6 +33,7 @@ from zkconsumer.settings import ZkConsumerConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from coordinator.client.calls import CommitCalls
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.designs import Design
     from kernel.settings import Setting
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STRATEGY = "partition.assignment.strategy"
+_REQUEST_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,12 @@ class ConsumerRequest:
     instance: str = ""  #: its group.instance.id, in designs with static membership
     settings: Mapping[str, str] = field(default_factory=dict)
     gate: StepGate | None = None  #: in front of the ZooKeeper operations of a zookeeper consumer
+    runtime: Runtime = REAL
+
+
+def commits_of(group: str) -> GroupCalls:
+    """Requests about the offsets of a group."""
+    return GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_REQUEST_MS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +79,8 @@ class ConsumerFactory:
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Raises `ConfigurationError` for settings of other designs that Kafka's consumer of this one refuses.
     refuse: Callable[[Mapping[str, str]], None] = lambda _: None
+    #: The requests of a group's members, for commits only; they are refused where offsets are in ZooKeeper.
+    commits: Callable[[str], CommitCalls] = commits_of
     #: Settings that make the design what it is: `-c` does not change them.
     made_by: frozenset[str] = frozenset()
     #: The settings, of its members or of the brokers, for how long a silent member stays in the group, and how often
@@ -89,7 +103,7 @@ def _zookeeper_config(request: ConsumerRequest) -> tuple[ZkConsumerConfig, list[
 def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _zookeeper_config(request)
     _warn(request, warnings)
-    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate)
+    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate, runtime=request.runtime)
 
 
 async def subscribe_by_pattern(
@@ -114,7 +128,7 @@ def _server_config(request: ConsumerRequest) -> tuple[ServerConsumerConfig, list
 def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _server_config(request)
     _warn(request, warnings)
-    return ServerConsumer(config, tracer=tracer, process=request.process)
+    return ServerConsumer(config, tracer=tracer, process=request.process, runtime=request.runtime)
 
 
 def _of_coordinators(request: ConsumerRequest) -> dict[str, str]:
@@ -143,7 +157,7 @@ def _classic_factory(design: Design) -> ConsumerFactory:
         made = replace(request, settings=settings)
         config, warnings = _classic_config(made)
         _warn(made, warnings)
-        return CoordinatorConsumer(config, tracer=tracer, process=made.process)
+        return CoordinatorConsumer(config, tracer=tracer, process=made.process, runtime=made.runtime)
 
     return ConsumerFactory(
         consumer=consumer,
@@ -161,7 +175,7 @@ def _kip848_config(request: ConsumerRequest) -> tuple[Kip848ConsumerConfig, list
 def _kip848(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
     config, warnings = _kip848_config(request)
     _warn(request, warnings)
-    return Kip848Consumer(config, tracer=tracer, process=request.process)
+    return Kip848Consumer(config, tracer=tracer, process=request.process, runtime=request.runtime)
 
 
 _STRATEGY = frozenset({STRATEGY})
@@ -180,6 +194,9 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             config=_server_config,
             settings=MEMBER_SETTINGS[SERVER],
             known_elsewhere=KNOWN_ELSEWHERE,
+            commits=lambda group: ServerCalls(
+                group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_REQUEST_MS
+            ),
             made_by=_STRATEGY,
             session_setting="zookeeper.session.timeout.ms",
         ),
@@ -190,6 +207,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             settings=MEMBER_SETTINGS[CONSUMER],
             known_elsewhere=KNOWN_BEYOND_KIP848,
             refuse=refuse,
+            commits=lambda group: Kip848Calls(group=group, request_timeout_ms=_REQUEST_MS),
             session_setting="group.consumer.session.timeout.ms",
             heartbeat_setting="group.consumer.heartbeat.interval.ms",
         ),
