@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from comparison.consumers import CONSUMERS
-from comparison.designs.table import PROFILES
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.presets import PRESETS
@@ -78,7 +77,6 @@ def test_tables_with_values_for_each_design_have_every_design() -> None:
     assert tuple(CONSUMERS) == DESIGN_NAMES
     assert tuple(MEMBER_SETTINGS) == DESIGN_NAMES
     assert {tuple(preset.members) for preset in PRESETS.values()} == {DESIGN_NAMES}
-    assert tuple(PROFILES) == DESIGN_NAMES
     for scenario in CATALOGUE.values():
         assert scenario.not_applicable.keys() | scenario.same_run_as.keys() <= DESIGNS.keys()
 
