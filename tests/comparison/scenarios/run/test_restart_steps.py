@@ -30,6 +30,7 @@ class Group:
         self.changes: Any = SimpleNamespace(
             members=self,
             testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
+            configuration=None,
             takeover_s=5.0,
             make=self.make,
             wait_for_phase=self.wait_for_phase,
