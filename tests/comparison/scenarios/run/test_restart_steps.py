@@ -55,7 +55,7 @@ class Group:
     def next_at(self, place: str) -> str:
         return f"{place}.2"
 
-    def check(self) -> None: ...
+    def check_joining(self) -> None: ...
 
     def subscribe(self, place: str, topics: list[str]) -> None:
         self.done.append(f"{place} subscribes to {' '.join(topics)}")
