@@ -184,12 +184,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             detail=DETAIL,
         ),
         "counters_read": _kind(
-            "A ZooKeeper server's own counters (mntr): successful operations, without pings.",
+            "A ZooKeeper server's own counters (mntr): successful operations, without pings. It read them within "
+            "`latency_ns` before.",
             server=TEXT,
             namespace=TEXT,
             reads=INT,
             writes=INT,
             at=TEXT,
+            latency_ns=INT,
+            optional="latency_ns",
         ),
         "final_offset": _kind(
             "The committed offset and the log end offset of a partition after the drain.",
@@ -288,14 +291,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="session",
         ),
         "zk_op": _kind(
-            "The process sent a ZooKeeper request; `step` is R1 to R12 of the rebalance or another name.",
+            "A ZooKeeper request of the process was answered, or failed; it was sent `latency_ns` before, or never. "
+            "`step` is R1 to R12 of the rebalance or another name.",
             op=TEXT,
             path=TEXT,
             ok=FLAG,
             error=TEXT,
             step=TEXT,
             zxid=INT,
-            optional="error zxid",
+            latency_ns=INT,
+            optional="error zxid latency_ns",
         ),
         "zk_notified": _kind("The process received a watch event.", path=TEXT, event=TEXT, zxid=INT, optional="zxid"),
         "request_answered": _kind(
