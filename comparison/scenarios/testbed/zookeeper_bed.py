@@ -28,7 +28,7 @@ from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, User
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
-from kernel.zookeeper.servers import Limits, connect_string, followers_of, leader_of
+from kernel.zookeeper.servers import Limits, connect_string, follower_of, leader_of
 from kernel.zookeeper.target import make_servers, parse_target, require_serving
 from kernel.zookeeper.txnlog import read_ensemble
 
@@ -146,7 +146,7 @@ class ZooKeeperBed:
             await self.member_proxy.start(self.servers[0].client_port)
         await self._start_client_proxies(self._addresses)
         if self._proxies is not None:
-            self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
+            self.cut_server = await asyncio.to_thread(follower_of, self.servers)
 
     @property
     def _sync_limit(self) -> int:
@@ -161,7 +161,7 @@ class ZooKeeperBed:
             self._given_log = GivenLog([server.data_dir for server in lent.servers])
             await self._given_log.begin(self.connect_string)
         await self._start_client_proxies([(server.host, server.client_port) for server in self.servers])
-        self.cut_server = (await asyncio.to_thread(followers_of, self.servers))[0]
+        self.cut_server = await asyncio.to_thread(follower_of, self.servers)
 
     async def _start_client_proxies(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Proxies in front of the servers, by number."""
