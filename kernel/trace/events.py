@@ -184,8 +184,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             detail=DETAIL,
         ),
         "counters_read": _kind(
-            "A ZooKeeper server's own counters (mntr): successful operations, without pings. It read them within "
-            "`latency_ns` before.",
+            "A ZooKeeper server's own counters (mntr): successful operations, without pings.",
             server=TEXT,
             namespace=TEXT,
             reads=INT,
@@ -285,14 +284,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="error generation explicit store",
         ),
         "session_changed": _kind(
-            "The process's ZooKeeper session changed its state.",
-            state=TEXT,
-            session=TEXT,
-            optional="session",
+            "The process's ZooKeeper session changed its state.", state=TEXT, session=TEXT, optional="session"
         ),
         "zk_op": _kind(
-            "A ZooKeeper request of the process was answered, or failed; it was sent `latency_ns` before, or never. "
-            "`step` is R1 to R12 of the rebalance or another name.",
+            "The process sent a ZooKeeper request; `step` is R1 to R12 of the rebalance or another name.",
             op=TEXT,
             path=TEXT,
             ok=FLAG,
