@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 STRATEGY = "partition.assignment.strategy"
 DELAY = "scheduled.rebalance.max.delay.ms"
+#: The brokers' default. The members' own is their session timeout, which is short in equal-timers, and on a busy
+#: machine a process may need longer to start: how soon it gives up is nothing that designs are compared by.
+FIRST_CONNECTION = {"zookeeper.connection.timeout.ms": "18000"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from comparison.designs.profile import END, STATES, Profile, phase
+from comparison.designs.profile import END, FIRST_CONNECTION, STATES, Profile, phase
 
 PROFILE = Profile(
     equal_timers={
         "zookeeper.session.timeout.ms": "3000",
+        **FIRST_CONNECTION,
         "command.wait.ms": "1000",
         "auto.commit.interval.ms": "1000",
         "auto.offset.reset": "earliest",

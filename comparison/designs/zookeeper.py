@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.designs.profile import END, Point, Profile, phase
+from comparison.designs.profile import END, FIRST_CONNECTION, Point, Profile, phase
 from kernel.trace.events import Role
 
 
@@ -14,6 +14,7 @@ def _operation(step: str) -> Point:
 PROFILE = Profile(
     equal_timers={
         "zookeeper.session.timeout.ms": "3000",
+        **FIRST_CONNECTION,
         "rebalance.backoff.ms": "1000",
         "rebalance.max.retries": "4",
         "auto.commit.interval.ms": "1000",
