@@ -13,7 +13,7 @@ import gc
 import logging
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.host import OwnProcess
+from comparison.scenarios.processes.host import Host
 from kernel.errors import RebalanceLabError
 from kernel.trace.writer import SilentTracer
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -35,7 +35,7 @@ class Failures(logging.Handler):
 
 
 class Members:
-    def __init__(self, settings: Mapping[str, str], failures: Failures, process: OwnProcess) -> None:
+    def __init__(self, settings: Mapping[str, str], failures: Failures, process: Host) -> None:
         self._process = process
         self._failures = failures
         self._settings = settings
@@ -70,7 +70,7 @@ class Members:
 
 
 async def main() -> None:
-    process = OwnProcess()
+    process = Host()
     lines = process.lines()
     settings = await anext(lines, None)
     if settings is None:

@@ -91,7 +91,9 @@ class SimulatedProcess:
 
     def __init__(self, world: World, node: Node, module: str) -> None:
         self.node = node
+        self.pid = node.number
         self.input, self.output = _Lines(), _Lines()
+        self.lines = self.output.read()
         self.ended: asyncio.Future[int] = world.loop.create_future()
         self.on_termination: Callable[[], object] = lambda: self.end(-Signals.SIGTERM)
         self._world = world
@@ -111,14 +113,6 @@ class SimulatedProcess:
             self._world.loop.kill(self.node)
             self.output.close()
             self.ended.set_result(code)
-
-    @property
-    def pid(self) -> int:
-        return self.node.number
-
-    @property
-    def lines(self) -> AsyncIterator[bytes]:
-        return self.output.read()
 
     def write(self, line: bytes) -> None:
         self.input.write(line)

@@ -73,6 +73,7 @@ class SimulatedBridge:
         self._manners = manners or KazooManners()
         self._session_timeout_ms = session_timeout_ms
         self._negotiated_ms = 0
+        self._unanswered = 0  #: greetings in a row
         self._session_id, self._password = 0, b"\0" * replies.PASSWORD_BYTES
         self._last_zxid = 0
         self._xid = 0
@@ -239,11 +240,13 @@ class SimulatedBridge:
         wanted = Connect(0, self._last_zxid, self._session_timeout_ms, self._session_id, self._password, False)
         body = wanted.serialize()
         connection.write(_LENGTH.pack(len(body)) + body)
-        timeout_s = self._session_timeout_ms / 1000
-        async with asyncio.timeout(min(timeout_s / len(self._servers), connect_timeout_s(timeout_s))):
+        timeout_s = connect_timeout_s(self._session_timeout_ms / 1000, len(self._servers), self._unanswered)
+        self._unanswered += 1
+        async with asyncio.timeout(timeout_s):
             answered = replies.greeting(await connection.greeting)
         self.fault = ""
         self._xid = 0
+        self._unanswered = 0
         self._negotiated_ms = answered.time_out
         self._manners.greeted(answered.time_out)
         return answered

@@ -28,7 +28,8 @@ from comparison.simulation.zookeeper.servers import SimulatedZooKeeper
 from kernel.errors import Unavailable
 from kernel.waiting import until
 from kernel.zookeeper.counters import Counters, counters_in
-from kernel.zookeeper.servers import NUMBERS, START_TIMEOUT_S, Limits
+from kernel.zookeeper.server import START_TIMEOUT_S
+from kernel.zookeeper.servers import NUMBERS, Limits
 from kernel.zookeeper.txnlog import Transaction
 
 if TYPE_CHECKING:

@@ -51,8 +51,8 @@ EDGES = {
     "comparison/scenarios/testbed/quorum.py": "links between server processes",
 }
 MODULES = frozenset({"time", "random", "uuid", "secrets", "threading", "queue", "concurrent", "multiprocessing"})
-#: Values and seeded sources, which decide nothing by themselves.
-HARMLESS = frozenset({"UUID", "Random"})
+#: Values, flags and seeded sources, which decide nothing by themselves.
+HARMLESS = frozenset({"UUID", "Random", "Event"})
 CALLS = frozenset({"to_thread", "run_in_executor", "urandom", "uuid1", "uuid4", "SystemClock", "SystemRandom"})
 #: Made with what the machine offers unless the caller hands it on: the parameter for that.
 HANDED_ON = frozenset({"runtime", "bridge"})

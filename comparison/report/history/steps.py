@@ -6,39 +6,16 @@ The steps are those of the specification, R1 to R12, as the member's own `zk_op`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.history.group_history import is_read
+from comparison.screen.number_ranges import number_ranges
 from kernel.decimals import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.report.history.group_history import GroupHistory, MemberRebalance
-
-#: The purpose of each step, in the order of a rebalance.
-PURPOSES: Mapping[str, str] = MappingProxyType(
-    {
-        "register": "registers itself: an ephemeral node with its subscription",
-        "subscribe": "registers its watches: the members of its group, the partitions of its topics",
-        "delivery": "is notified of a change, and first registers the watch again",
-        "R1": "reads the brokers (getCluster)",
-        "R2": "reads its own registration: which topics, how many streams",
-        "R3": "reads the brokers again, and stops here if there are none",
-        "R3a": "no broker: watches /brokers/ids",
-        "R4": "stops its fetchers, clears its streams, commits",
-        "R5": "releases everything it owns",
-        "R6": "reads the group: its own registration, the topics, every member, and the members once more",
-        "R7": "each member computes the assignment by itself",
-        "R8": "reads the committed offsets of its partitions",
-        "R11": "claims its partitions, one after the other",
-        "R12": "starts its fetchers",
-        "leader-finder": "the leader finder reads the brokers, then asks one of them who leads",
-        "commit": "commits",
-        "auto-commit": "commits by its timer",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +112,9 @@ def _short(history: GroupHistory, path: str) -> str:
 
 def ranges(names: Iterable[str]) -> str:
     """0,1,2,5 as 0-2, 5; names as they are, each once."""
-    unique = list(dict.fromkeys(names))
-    read = {name: decimal(name) for name in unique}
-    numbers = sorted(number for number in read.values() if number is not None)
-    others = [name for name, number in read.items() if number is None]
-    pieces: list[str] = []
-    for number in numbers:
-        if pieces and int(pieces[-1].rpartition("-")[2]) == number - 1:
-            pieces[-1] = f"{pieces[-1].partition('-')[0]}-{number}"
-        else:
-            pieces.append(str(number))
-    return ", ".join([*pieces, *others])
+    read = {name: decimal(name) for name in names}
+    numbers = number_ranges(number for number in read.values() if number is not None)
+    return ", ".join([*([numbers] if numbers else []), *(name for name, number in read.items() if number is None)])
 
 
 def partitions_text(partitions: Iterable[Mapping[str, Any]]) -> str:

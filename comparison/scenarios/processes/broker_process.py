@@ -20,7 +20,7 @@ import msgspec
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
-from comparison.scenarios.processes.host import OwnProcess
+from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import configured, stopping_after
 from kernel.broker.loop import measured_loop
 from kernel.broker.storage.errors import StorageError
@@ -30,7 +30,6 @@ from kernel.trace.events import Role
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.processes.host import Host
     from kernel.broker.broker import Broker
 
 
@@ -86,7 +85,7 @@ async def run(host: Host) -> int:
 
 def main() -> None:
     set_inherited_level()
-    raise SystemExit(measured_loop.run(run(OwnProcess())))
+    raise SystemExit(measured_loop.run(run(Host())))
 
 
 if __name__ == "__main__":

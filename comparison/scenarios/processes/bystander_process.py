@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
-from comparison.scenarios.processes.host import OwnProcess
+from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import configured, stopping_after
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -27,7 +27,6 @@ from kernel.zookeeper.errors import NodeExists, ZooKeeperError
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from comparison.scenarios.processes.host import Host
     from kernel.trace.writer import Tracer
 
 #: Its znode. It is a namespace of its own in the servers' counters, which are compared with the traced operations of
@@ -127,7 +126,7 @@ async def run(host: Host) -> int:
 
 
 def main() -> None:
-    raise SystemExit(asyncio.run(run(OwnProcess())))
+    raise SystemExit(asyncio.run(run(Host())))
 
 
 if __name__ == "__main__":

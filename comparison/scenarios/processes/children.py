@@ -37,16 +37,9 @@ class ChildFailed(RebalanceLabError):
 class Process(Protocol):
     """What a child's code runs in, as the runner reaches it; `host.Host` is the child's side of it."""
 
-    @property
-    def pid(self) -> int: ...
-
-    @property
-    def lines(self) -> AsyncIterator[bytes]:
-        """What it writes, until it ends."""
-
-    @property
-    def ended(self) -> asyncio.Future[int]:
-        """Its exit code once it has ended: the negative signal if one killed it."""
+    pid: int
+    lines: AsyncIterator[bytes]  #: what it writes, until it ends
+    ended: asyncio.Future[int]  #: its exit code once it has ended: the negative signal if one killed it
 
     def write(self, line: bytes) -> None:
         """Write to its input; nothing if it has ended."""
@@ -69,11 +62,13 @@ class Process(Protocol):
 class Processes(Protocol):
     """What starts processes, and what the runner itself takes from the machine that they run on."""
 
-    @property
-    def runtime(self) -> Runtime: ...
+    runtime: Runtime
 
     async def spawn(self, module: str, log: Path) -> Process:
-        """Run `module.main()` in a new process, with its stderr appended to `log`. Raises `EnvironmentFault`."""
+        """Run a module's `main()` in a new process (or its `run` in a host), with its stderr appended to `log`.
+
+        Raises `EnvironmentFault`.
+        """
 
 
 class ChildProcess:
@@ -83,7 +78,7 @@ class ChildProcess:
         self.name = name
         self.log = log
         self.frozen = False
-        self._process = process
+        self.process = process
         self._reading = asyncio.create_task(self._read(on_event), name=f"events of {name}")
 
     @classmethod
@@ -100,37 +95,27 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether it has stopped itself, or was frozen."""
-        return self._process.is_stopped
-
-    @property
-    def ports(self) -> frozenset[int]:
-        """The local ports of its TCP connections, so that a shared proxy can cut it off."""
-        return self._process.ports
+        return self.process.pid
 
     @property
     def returncode(self) -> int | None:
-        return self._process.ended.result() if self._process.ended.done() else None
+        return self.process.ended.result() if self.process.ended.done() else None
 
     def send(self, line: Mapping[str, object]) -> None:
         """Write one line. Writing to a child that has ended is no error: its end is reported elsewhere."""
-        self._process.write(msgspec.json.encode(line) + b"\n")
+        self.process.write(msgspec.json.encode(line) + b"\n")
 
     def freeze(self) -> None:
-        self._process.signal(signal.SIGSTOP)
+        self.process.signal(signal.SIGSTOP)
         self.frozen = True
 
     def thaw(self) -> None:
-        self._process.signal(signal.SIGCONT)
+        self.process.signal(signal.SIGCONT)
         self.frozen = False
 
     async def kill(self) -> int:
         """SIGKILL to the whole process group; the exit code."""
-        self._process.signal(signal.SIGKILL)
+        self.process.signal(signal.SIGKILL)
         return await self.gone()
 
     async def stop(self, *, at_once: bool = False) -> int:
@@ -141,7 +126,7 @@ class ChildProcess:
             self.send({"command": "stop"})
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(self.gone(), _STOP_S)
-            self._process.signal(signal.SIGTERM)
+            self.process.signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
                 return await asyncio.wait_for(self.gone(), _TERMINATE_S)
         return await self.kill()
@@ -149,8 +134,8 @@ class ChildProcess:
     async def gone(self) -> int:
         """The exit code, once the child has ended and all its events were handled."""
         # Shielded: wait_for cancels what it waits for, and others wait for the same future.
-        code = await asyncio.shield(self._process.ended)
-        self._process.close()
+        code = await asyncio.shield(self.process.ended)
+        self.process.close()
         await asyncio.shield(self._reading)
         return code
 
@@ -163,7 +148,7 @@ class ChildProcess:
         return ChildFailed(f"{self.name} ended while {doing} (exit code {self.returncode}): {tail or 'no message'}")
 
     async def _read(self, on_event: OnEvent) -> None:
-        async for line in self._process.lines:
+        async for line in self.process.lines:
             with contextlib.suppress(msgspec.DecodeError):  # a line torn by SIGKILL
                 event = msgspec.json.decode(line)
                 if isinstance(event, dict):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.copying import Copier, read_first
-from comparison.scenarios.processes.host import OwnProcess
+from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import configured, stopping_after
 from coordinator.client.calls import GroupCalls
 from kernel.client.client import ClusterClient
@@ -28,7 +28,6 @@ from kernel.waiting import WaitTimeout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.scenarios.processes.host import Host
 
 _REQUEST_MS = 10_000
 
@@ -104,7 +103,7 @@ async def run(host: Host) -> int:
 
 
 def main() -> None:
-    raise SystemExit(asyncio.run(run(OwnProcess())))
+    raise SystemExit(asyncio.run(run(Host())))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""What a child's code has of the process that it runs in: lines from and to the runner, signals, and the machine.
-
-`OwnProcess` is a process of the operating system with its standard streams.
-"""
+"""What a child's code has of the process that it runs in; `children.Process` is the runner's side of it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -20,41 +17,14 @@ from kernel.runtime import REAL
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from kernel.runtime import Runtime
 
-
-class Host(Protocol):
-    """One process, as the child in it sees it; the runner's side of it is `children.Process`."""
-
-    @property
-    def runtime(self) -> Runtime: ...
-
-    def lines(self) -> AsyncIterator[Mapping[str, object]]:
-        """Each line of the input as an object, until it ends."""
-
-    def write(self, event: Mapping[str, object]) -> None:
-        """Write one line. A runner that no longer reads is no error."""
-
-    def on_termination(self, call: Callable[[], object]) -> None:
-        """Call this when the process is asked to end (SIGTERM)."""
-
-    def halt(self) -> None:
-        """Stop right here (SIGSTOP), until the runner lets the process go on."""
-
-    def end(self, code: int) -> NoReturn:
-        """End right here."""
-
-    def step_clock(self, by_ms: int) -> None:
-        """Set the wall clock of this process ahead, or back."""
-
-
-class OwnProcess:
-    """See `Host`."""
+class Host:
+    """A process of the operating system with its standard streams; a simulation's is a subclass."""
 
     runtime = REAL
 
     async def lines(self) -> AsyncIterator[Mapping[str, object]]:
-        """Lines that are no objects are reported on stderr and skipped."""
+        """Each line of the input as an object, until it ends. Other lines are reported on stderr and skipped."""
         reader = asyncio.StreamReader(limit=1 << 20)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
@@ -69,20 +39,24 @@ class OwnProcess:
             transport.close()
 
     def write(self, event: Mapping[str, object]) -> None:
-        """Unbuffered."""
+        """Write one line, unbuffered. A runner that no longer reads is no error."""
         data = memoryview(msgspec.json.encode(event) + b"\n")
         with contextlib.suppress(BrokenPipeError):
             while data:
                 data = data[os.write(sys.stdout.fileno(), data) :]
 
     def on_termination(self, call: Callable[[], object]) -> None:
+        """Call this when the process is asked to end (SIGTERM)."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, call)
 
     def halt(self) -> None:
+        """Stop right here (SIGSTOP), until the runner lets the process go on."""
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def end(self, code: int) -> NoReturn:
+        """End right here."""
         os._exit(code)
 
     def step_clock(self, by_ms: int) -> None:
+        """Set the wall clock of this process ahead, or back."""
         SystemClock.step(by_ms)

@@ -36,7 +36,7 @@ import msgspec
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
-from comparison.scenarios.processes.host import OwnProcess
+from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, WAITING, configured
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
@@ -46,7 +46,6 @@ from kernel.zookeeper.stepping import StepGate
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
-    from comparison.scenarios.processes.host import Host
     from kernel.consumer import GroupConsumer
     from kernel.values import Batch, TopicPartition
     from kernel.zookeeper.operations import Operation
@@ -381,7 +380,7 @@ async def run(host: Host) -> None:
 
 def main() -> None:
     set_inherited_level()
-    asyncio.run(run(OwnProcess()))
+    asyncio.run(run(Host()))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.phase import interval_ms, share_of
-from kernel.designs import ZOOKEEPER
+from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
@@ -106,6 +106,17 @@ class Changes:
         """
         each_by_itself = self.testbed.request.design == ZOOKEEPER and members != self.members.present
         return self.members.view.begun() if each_by_itself else {}
+
+
+class StepPerformer:
+    """Performs some kinds of steps, each by the method of its name."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._testbed = changes.testbed
+        self._configuration = changes.configuration
+        self._design = DESIGNS[changes.testbed.request.design]
 
 
 async def sleep_until(loop_s: float) -> None:

@@ -1,6 +1,7 @@
 """Faults that are measured in a certain way: commits of a frozen or cut member, a rebalance that waits for a slow one.
 
-What freezes, cuts and kills is performed by `comparison.scenarios.run.injections`.
+What freezes, cuts and kills is performed by `comparison.scenarios.run.injections`. A sequence of `Inject`, `Hold` and
+`Heal` cannot say what these steps add: commits at certain moments of a fault, and a change of the group within it.
 """
 
 from __future__ import annotations
@@ -8,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.run.changes import SETTLE_S, sleep_until
+from comparison.scenarios.run.changes import SETTLE_S, StepPerformer, sleep_until
 from comparison.scenarios.run.performer import Together
 from coordinator.membership.effects import Identity
-from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 _FOLLOWER = "follower->ensemble"
 
 
-class Faults:
+class Faults(StepPerformer):
     """Performs the steps that break something, for a while or for good."""
 
     def __init__(self, changes: Changes, injections: Injections) -> None:
-        self._changes = changes
+        super().__init__(changes)
         self._injections = injections
-        self._members = changes.members
-        self._testbed = changes.testbed
-        self._configuration = changes.configuration
-        self._design = DESIGNS[changes.testbed.request.design]
 
     # -- members -----------------------------------------------------------------------------------------------------
 

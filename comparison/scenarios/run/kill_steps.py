@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
+from comparison.scenarios.run.changes import StepPerformer
 from comparison.scenarios.run.process_faults import START_S
-from kernel.designs import DESIGNS
 from kernel.platform.swept_folder import swept_folder
 from kernel.trace.events import Role
 from kernel.waiting import until
@@ -14,25 +14,19 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.scenarios.plan.points import Point
+    from comparison.designs.profile import Point
     from comparison.scenarios.plan.vocabulary import KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
-    from comparison.scenarios.run.changes import Changes
 
 
-class KillSteps:
+class KillSteps(StepPerformer):
     """Performs `KillAtPoint`."""
-
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._members = changes.members
-        self._testbed = changes.testbed
 
     async def kill_at_point(self, step: KillAtPoint) -> None:
         """Let a member join, wait until a process has stopped itself at the point, and kill the target."""
         changes = self._changes
         changes.enter_stage("fault")
-        point = point_named(self._testbed.request.design, step.point)
+        point = point_named(self._design.name, step.point)
         decider = self._members.view.decider
         # A frozen process is stopped already, at no point.
         can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
@@ -41,7 +35,7 @@ class KillSteps:
         assert broker.child is not None
         members = self._members.present + (step.target != "member")
         passing = [broker.child if point.role is Role.BROKER else self._members.child(name)]
-        if point.role is Role.MEMBER and DESIGNS[self._testbed.request.design].reconciles:
+        if point.role is Role.MEMBER and self._design.reconciles:
             # Only a member that has to give something up passes any point, and who that is, is not known yet.
             passing = [self._members.child(owner) for owner in self._members.view.owning_processes()]
         changes.tracer.emit("change_started", change="kill", round=1, members=members, detail={"point": point.name})
@@ -73,7 +67,7 @@ class KillSteps:
             for child in passing:
                 if child.returncode is not None:
                     raise child.failure(f"it was to stop at {point.name}")
-            halted[:] = [child for child in passing if child.is_stopped]
+            halted[:] = [child for child in passing if child.process.is_stopped]
             return bool(halted)
 
         with swept_folder("rebalance-lab-halt-") as (folder, _):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from comparison.scenarios.run.performer import OurPerformer
-from comparison.scenarios.testbed.sessions import expire
+from comparison.scenarios.testbed.sessions import expire_from_outside
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
@@ -34,7 +34,7 @@ class Expire(OurPerformer):
         addresses = self.testbed.zookeeper.connect_for_member(victim=False)
         for name in names:
             for session in list(known.get(name, {}).values()):  # a new one may come meanwhile
-                await expire(addresses, session, self.testbed.runtime)
+                await expire_from_outside(addresses, session, self.testbed.runtime)
 
 
 class SetData(OurPerformer):

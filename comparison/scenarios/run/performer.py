@@ -68,9 +68,6 @@ class OurPerformer(Performer):
     members: GroupMembers
     testbed: Testbed
 
-    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
-        super().__init__(changes, target, values)
-
 
 class Together(OurPerformer):
     """Several performers as one fault of one target."""
@@ -100,6 +97,6 @@ def of_process(child: ChildProcess) -> Picks:
     """Picks the connections of a process at a proxy."""
 
     def picks(ports: Collection[int]) -> Collection[int]:
-        return child.ports.intersection(ports)
+        return child.process.ports.intersection(ports)
 
     return picks

@@ -29,7 +29,7 @@ def password_of(session_id: int) -> bytes:
     return struct.pack("<4I", *words)
 
 
-async def expire(connect_string: str, session_id: int, runtime: Runtime = REAL) -> None:
+async def expire_from_outside(connect_string: str, session_id: int, runtime: Runtime = REAL) -> None:
     """End a session: its ephemeral znodes are deleted, and its client learns that it has expired.
 
     Raises `Unavailable` if no server confirms it.

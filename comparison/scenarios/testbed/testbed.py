@@ -122,7 +122,7 @@ class Testbed:
         self.data_proxy: TcpProxy | None = TcpProxy("data", proxy_tracer) if request.data_is_proxied else None
         #: Only in runs that measure what others notice.
         self.bystander: BystanderChild | None = (
-            BystanderChild(request, processes, tracer, record) if request.has_bystander else None
+            BystanderChild(request, tracer, record, self.spawn) if request.has_bystander else None
         )
         self._access: ClusterAccess | None = None
         self._load: Load | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.plan.faults import TargetKind
@@ -26,7 +26,7 @@ from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, User
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
-from kernel.zookeeper.servers import Limits, connect_string, followers_of, leader_of
+from kernel.zookeeper.servers import Limits, connect_string, follower_of, leader_of
 from kernel.zookeeper.target import make_servers, parse_target, require_serving
 from kernel.zookeeper.txnlog import read_ensemble
 
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
 
 #: A server that is cut off waits this much longer than the cut before it notices: a split brain requires that.
 _UNNOTICED_MS = 2000
-#: A reading that takes longer does not say when the server counted (READING_SLACK_NS of comparison.pipeline), and is
-#: repeated.
-_READING_S_MAX, _READINGS_MAX = 0.04, 25
+#: A reading that takes longer leaves open what was counted before it, and is repeated; on a busy machine in vain.
+_READING_NS_MAX, _READINGS_MAX = 40_000_000, 25
 #: How long a server that is paused may take to report them.
 _COUNTERS_S = 30.0
 _CLIENTS = frozenset({TargetKind.MEMBER_AUTHORITY, TargetKind.BROKER_ZOOKEEPER, TargetKind.NETWORK})
@@ -81,7 +80,7 @@ class ZooKeeperBed:
         self._proxy_tracer = proxy_tracer
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
-        self._given_up = threading.Event()
+        self._given_up = Event()
         self.servers: tuple[Server, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
@@ -148,7 +147,7 @@ class ZooKeeperBed:
             await self.member_proxy.start(self.servers[0].client_port)
         await self._start_client_proxies(self._addresses)
         if self._proxies is not None:
-            self.cut_server = (await self._runtime.threads.run(followers_of, self.servers))[0]
+            self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
 
     @property
     def _sync_limit(self) -> int:
@@ -163,7 +162,7 @@ class ZooKeeperBed:
             self._given_log = GivenLog([server.data_dir for server in lent.servers])
             await self._given_log.begin(self.connect_string)
         await self._start_client_proxies([(server.host, server.client_port) for server in self.servers])
-        self.cut_server = (await self._runtime.threads.run(followers_of, self.servers))[0]
+        self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
 
     async def _start_client_proxies(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Proxies in front of the servers, by number."""
@@ -314,14 +313,14 @@ class ZooKeeperBed:
         """Write every server's own counters to the trace, without the bystander's operations; not of a lent one."""
         if self._lent is not None:
             return
-        now_s = asyncio.get_running_loop().time
+        now_ns = self._runtime.clock.monotonic_ns
         for host, port in self._addresses:
             for _ in range(_READINGS_MAX):
-                asked_s = now_s()
+                asked_ns = now_ns()
                 counters = await self._runtime.threads.run(
                     self._runtime.edge(read_counters), host, port, timeout_s=_COUNTERS_S
                 )
-                if now_s() - asked_s <= _READING_S_MAX:
+                if now_ns() - asked_ns <= _READING_NS_MAX:
                     break
             others = {name: each for name, each in counters.per_namespace.items() if name != BYSTANDERS}
             for namespace, (reads, writes) in sorted(others.items()):
@@ -332,6 +331,7 @@ class ZooKeeperBed:
                     reads=reads,
                     writes=writes,
                     at=at,
+                    latency_ns=now_ns() - asked_ns,
                 )
 
     async def stop(self) -> None:

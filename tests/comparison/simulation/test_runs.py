@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kernel.designs import DESIGN_NAMES
 from kernel.platform.interpreter import module_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"

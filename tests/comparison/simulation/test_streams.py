@@ -1,6 +1,8 @@
 """Connections of the simulated network behave as a machine's own: the same programs end alike on both."""
 
 import asyncio
+from asyncio import StreamReader as Reader
+from asyncio import StreamWriter as Writer
 from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any
@@ -10,7 +12,6 @@ import pytest
 from comparison.simulation.node import Kind, Node
 from comparison.simulation.world import World
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 Serve = Callable[[Reader, Writer], Awaitable[None]]
 Ask = Callable[[Reader, Writer], Coroutine[Any, Any, object]]
 

@@ -30,7 +30,9 @@ def main(folder: str, scenario: str, design: str, seed: str) -> None:
         run_dir=Path(folder),
         clock=TimeSource.SIMULATED,
     )
-    print(json.dumps(asdict(performed(request, provenance([]), lambda _: None))), flush=True)
+    outcome = performed(request, provenance([]), lambda _: None)
+    sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+    sys.stdout.flush()
     os._exit(0)  # what the world has left undone stays so
 
 

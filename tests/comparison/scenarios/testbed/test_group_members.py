@@ -13,7 +13,6 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.lines import NEVER_JOINS
-from comparison.scenarios.testbed import group_members
 from comparison.scenarios.testbed.group_members import GroupMembers, NeverJoins, NobodyThere
 from kernel.runtime import REAL
 from kernel.trace.listed_file import listed_traces
@@ -233,7 +232,7 @@ async def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
     random = Random()
     random.setstate(group.members.random.getstate())
     await group.members.warm_up()
-    monkeypatch.setattr(group_members.asyncio, "sleep", sleep)
+    monkeypatch.setattr("asyncio.sleep", sleep)
     await group.members.join_spread(8, 200)
     assert group.members.present == len(pauses) == 8
     assert all(pause >= 0 for pause in pauses)
