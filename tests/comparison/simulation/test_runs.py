@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kernel.designs import DESIGN_NAMES
-from kernel.platform.interpreter import module_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ ONE_RUN = "tests.support.runs.one_simulated_run"
 def simulated(folder: Path, scenario: str, design: str, *, seed: int = 1, hash_seed: int = 0) -> dict[str, Any]:
     """Perform a run in a new process; its outcome. The traces are in `folder`."""
     process = subprocess.run(
-        module_command(ONE_RUN, str(folder), scenario, design, str(seed)),
+        [sys.executable, "-m", ONE_RUN, str(folder), scenario, design, str(seed)],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
