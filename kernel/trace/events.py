@@ -51,13 +51,6 @@ class Role(StrEnum):
     BYSTANDER = "bystander"
 
 
-class TimeSource(StrEnum):
-    """By which clock a process ran: its machine's monotonic one, or that of a simulated world."""
-
-    MONOTONIC = "monotonic"
-    SIMULATED = "simulated"
-
-
 class Implementation(StrEnum):
     """Whose code ran in the process: ours, or an original Kafka consumer's."""
 
@@ -86,7 +79,7 @@ HEADER_FIELDS: Mapping[str, Type] = MappingProxyType(
         "implementation": Type.TEXT,
         "process": Type.TEXT,
         "seed": Type.INT,
-        "clock": Type.TEXT,  # a TimeSource
+        "clock": Type.TEXT,  # a word of kernel.trace.words.TimeSource
         "boot_id": Type.TEXT,
         "monotonic_ns": Type.INT,
         "wall_ns": Type.INT,

@@ -6,13 +6,22 @@ changes, which scenarios of one's own may add, names, errors, and reasons.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.trace.events import PHASES, Implementation, Role, TimeSource
+from kernel.trace.events import PHASES, Implementation, Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class TimeSource(StrEnum):
+    """By which clock a process ran: its machine's monotonic one, or that of a simulated world."""
+
+    MONOTONIC = "monotonic"
+    SIMULATED = "simulated"
+
 
 #: The states of groups in all designs that have a coordinator.
 _GROUP_STATES = (

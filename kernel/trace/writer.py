@@ -19,7 +19,8 @@ import msgspec
 
 from kernel.clock import Clock, SystemClock
 from kernel.trace.check import type_problems
-from kernel.trace.events import SCHEMA_VERSION, Implementation, Role, TimeSource
+from kernel.trace.events import SCHEMA_VERSION, Implementation, Role
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
-from kernel.trace.events import TimeSource
+from kernel.trace.words import TimeSource
 from kernel.trace.writer import TraceIdentity
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.trace.events import TimeSource
+from kernel.trace.words import TimeSource
 from kernel.trace.writer import TraceIdentity, TraceWriter
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, live
 from kernel.designs import EAGER
 from kernel.errors import UserError
-from kernel.trace.events import TimeSource
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -27,7 +27,8 @@ from comparison.scenarios.testbed.testbed import Testbed
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
 from kernel.platform.descriptors import DESCRIPTORS
 from kernel.platform.full_disk import full_disk, full_disk_named
-from kernel.trace.events import Role, TimeSource
+from kernel.trace.events import Role
+from kernel.trace.words import TimeSource
 from kernel.trace.writer import TraceWriter
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper.target import parse_target

@@ -14,7 +14,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.runs import performed
-from kernel.trace.events import TimeSource
+from kernel.trace.words import TimeSource
 
 
 def main(folder: str, scenario: str, design: str, seed: str) -> None:
