@@ -19,6 +19,9 @@ from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.runs.experiments import Laboratory
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,14 +54,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test on an event loop of its own.
+    """Run an `async def` test on an event loop of its own: in virtual time, if it asks for `virtual_clock`.
 
     Tests with `@given` stay synchronous: Hypothesis calls them itself.
     """
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    work = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames})
+    clock = pyfuncitem.funcargs.get("virtual_clock")
+    if clock is None:
+        asyncio.run(work)
+    else:
+        run_virtually(work, clock)
     return True
+
+
+@pytest.fixture
+def virtual_clock() -> ManualClock:
+    """What an `async def` test runs on that waits for timers alone: nothing takes any time."""
+    return ManualClock()
+
+
+@pytest.fixture
+def link(chroot: str) -> Iterator[ZooKeeperProxy]:
+    """The way to ZooKeeper, which a test can watch, hold and break."""
+    with ZooKeeperProxy(chroot) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="session")

@@ -227,45 +227,41 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
     on_our_brokers(host, chroot, tmp_path, test, brokers=2)
 
 
-def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
+async def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
     host_0_8: OriginalHost, host_1_1: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
     """By name and by pattern, and a topic created meanwhile: every record is delivered to a member, in order."""
+    async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
+        await create_topics(brokers[0], {"t": len(CODECS)})
+        await fill(brokers, 0, NUMBER)
+        described = {"zookeeper": chroot, "group": "g", "properties": PROPERTIES}
+        one = await host_0_8.join("o8", topics=Pattern("white_list", "t|new"), **described)
+        mine: set[tuple[int, int]] = set()
+        async with our_member(chroot, "us", {"t": 1}) as us:
+            two = await host_1_1.join("o1", topics=Pattern("white_list", "t.*,new"), **described)
+            threads = ("g_o1-0", "g_o8-0", "g_us-0")
+            await settled(session, shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])))
+            await create_topics(brokers[0], {"new": 2})
+            await settled(
+                session,
+                {
+                    **shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])),
+                    **shared("new", (threads[0], [0]), (threads[1], [1])),
+                },
+            )
+            await fill(brokers, NUMBER, NUMBER + 20)
 
-    async def story() -> None:
-        async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
-            await create_topics(brokers[0], {"t": len(CODECS)})
-            await fill(brokers, 0, NUMBER)
-            described = {"zookeeper": chroot, "group": "g", "properties": PROPERTIES}
-            one = await host_0_8.join("o8", topics=Pattern("white_list", "t|new"), **described)
-            mine: set[tuple[int, int]] = set()
-            async with our_member(chroot, "us", {"t": 1}) as us:
-                two = await host_1_1.join("o1", topics=Pattern("white_list", "t.*,new"), **described)
-                threads = ("g_o1-0", "g_o8-0", "g_us-0")
-                await settled(session, shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])))
-                await create_topics(brokers[0], {"new": 2})
-                await settled(
-                    session,
-                    {
-                        **shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])),
-                        **shared("new", (threads[0], [0]), (threads[1], [1])),
-                    },
-                )
-                await fill(brokers, NUMBER, NUMBER + 20)
+            def delivered() -> set[tuple[int, int]]:
+                return mine | {(m.partition, m.offset) for m in (*one.messages, *two.messages) if m.topic == "t"}
 
-                def delivered() -> set[tuple[int, int]]:
-                    return mine | {(m.partition, m.offset) for m in (*one.messages, *two.messages) if m.topic == "t"}
+            async def everything() -> bool:
+                for got in await us.consumer.getmany(timeout_ms=50):
+                    mine.update((one.partition, one.offset) for one in got.records)
+                return len(delivered()) == len(CODECS) * (NUMBER + 20)
 
-                async def everything() -> bool:
-                    for got in await us.consumer.getmany(timeout_ms=50):
-                        mine.update((one.partition, one.offset) for one in got.records)
-                    return len(delivered()) == len(CODECS) * (NUMBER + 20)
-
-                await until(everything, 60, lambda: f"all records, got {len(delivered())}")
-                for original in (one, two):
-                    for partition, records in read(original.messages).items():
-                        assert all(value == record(offset).value for offset, value in records), partition
-                await one.leave()
-                await two.leave()
-
-    asyncio.run(asyncio.wait_for(story(), 90))
+            await until(everything, 60, lambda: f"all records, got {len(delivered())}")
+            for original in (one, two):
+                for partition, records in read(original.messages).items():
+                    assert all(value == record(offset).value for offset, value in records), partition
+            await one.leave()
+            await two.leave()

@@ -23,7 +23,6 @@ from tests.support.consumers.consuming import committed_all, partitions_of, prod
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.consumers.laboratory import laboratory
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, expire
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from kernel.broker.broker import Broker
     from tests.support.consumers.consuming import Running
+    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 EVERYTHING = partitions_of("t", 4)
 P0 = TopicPartition("t", 0)
@@ -123,47 +123,43 @@ async def test_expired_member_is_removed_from_the_group_and_its_commit_is_refuse
         assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
 
 
-def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
-    chroot: str, tmp_path: Path
+async def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
+    chroot: str, tmp_path: Path, link: ZooKeeperProxy
 ) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            broker, (member,) = await stack.enter_async_context(server_group(chroot, tmp_path, {}))
-            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
-            await producer.send("t", 10)
-            child = await stack.enter_async_context(
-                commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
-            )
-            await until(
-                lambda: child.owned == 2 and len(member.owned) == 2,
-                60,
-                lambda: f"two and two: {child.owned} {member.owned}",
-            )
-            await until(lambda: len(child.of("commit_answered")) > 0, 60, "a commit of the child")
-            child.process.send_signal(signal.SIGSTOP)
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await shared_out([member], EVERYTHING)
-            old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
-            child.process.send_signal(signal.SIGCONT)
-            await until(lambda: len(child.of("member_started")) == 2, 60, "the child under a new id")
-            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
-            lost = child.of("partitions_lost")
-            assert [event["member"] for event in lost] == [old]
-            # It may read the answer to a commit that was in flight when it was stopped.
-            written, written_later = commits_of(broker, old)
-            late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
-            accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
-            assert written
-            assert set(accepted) <= written
-            assert written_later == set()
-            assert {event["outcome"] for event in late} <= {"accepted", "refused", "dropped"}
-            assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
-            child.process.kill()
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await shared_out([member], EVERYTHING)
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(test())
+    async with AsyncExitStack() as stack:
+        broker, (member,) = await stack.enter_async_context(server_group(chroot, tmp_path, {}))
+        producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+        await producer.send("t", 10)
+        child = await stack.enter_async_context(
+            commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
+        )
+        await until(
+            lambda: child.owned == 2 and len(member.owned) == 2,
+            60,
+            lambda: f"two and two: {child.owned} {member.owned}",
+        )
+        await until(lambda: len(child.of("commit_answered")) > 0, 60, "a commit of the child")
+        child.process.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await shared_out([member], EVERYTHING)
+        old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
+        child.process.send_signal(signal.SIGCONT)
+        await until(lambda: len(child.of("member_started")) == 2, 60, "the child under a new id")
+        await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
+        lost = child.of("partitions_lost")
+        assert [event["member"] for event in lost] == [old]
+        # It may read the answer to a commit that was in flight when it was stopped.
+        written, written_later = commits_of(broker, old)
+        late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
+        accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
+        assert written
+        assert set(accepted) <= written
+        assert written_later == set()
+        assert {event["outcome"] for event in late} <= {"accepted", "refused", "dropped"}
+        assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
+        child.process.kill()
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await shared_out([member], EVERYTHING)
 
 
 async def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(

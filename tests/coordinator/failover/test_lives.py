@@ -12,10 +12,12 @@ import pytest
 
 from tests.coordinator.failover.consumer_lives import ConsumerLife, Life
 from tests.coordinator.failover.migrating_life import MigratingLife
-from tests.coordinator.failover.moving import TOPIC_PARTITIONS, MovedCoordinator, play
+from tests.coordinator.failover.moving import TOPIC_PARTITIONS, MovedCoordinator, two_coordinators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.support.time.manual_clock import ManualClock
 
 STEPS = [
     pytest.param(life, number, id=f"{life.__name__}: {step}")
@@ -30,37 +32,35 @@ END = MigratingLife.STEPS.index("leave m, with whom the consumer group ends")
 
 @pytest.mark.parametrize("is_dead", [True, False])
 @pytest.mark.parametrize(("kind", "number"), STEPS)
-def test_group_continues_where_it_was_when_its_coordinator_goes_after(
-    kind: type[Life], number: int, *, is_dead: bool
+async def test_group_continues_where_it_was_when_its_coordinator_goes_after(
+    kind: type[Life], number: int, virtual_clock: ManualClock, *, is_dead: bool
 ) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
+    async with two_coordinators(virtual_clock) as brokers:
         life = await lived(kind, brokers, number + 1)
         before = await life.describe()
         await life.fail_over(is_dead=is_dead)
         assert await life.describe() == before
         await live_on(life, number + 1)
 
-    play(scene)
-
 
 @pytest.mark.parametrize(("kind", "number"), REPEATABLE)
-def test_group_continues_when_the_answer_is_lost_with_its_coordinator(kind: type[Life], number: int) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
+async def test_group_continues_when_the_answer_is_lost_with_its_coordinator(
+    kind: type[Life], number: int, virtual_clock: ManualClock
+) -> None:
+    async with two_coordinators(virtual_clock) as brokers:
         life = await lived(kind, brokers, number)
         await life.lose_answer(life.STEPS[number])
         await live_on(life, number + 1)
 
-    play(scene)
-
 
 @pytest.mark.parametrize(("kind", "number"), STEPS)
-def test_group_continues_when_another_coordinator_takes_over_before_it_is_stored(kind: type[Life], number: int) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
+async def test_group_continues_when_another_coordinator_takes_over_before_it_is_stored(
+    kind: type[Life], number: int, virtual_clock: ManualClock
+) -> None:
+    async with two_coordinators(virtual_clock) as brokers:
         life = await lived(kind, brokers, number)
         await life.fence(life.STEPS[number])
         await live_on(life, number + 1)
-
-    play(scene)
 
 
 async def lived(kind: type[Life], brokers: Sequence[MovedCoordinator], steps: int) -> Life:
@@ -77,19 +77,18 @@ async def live_on(life: Life, steps: int) -> None:
     await life.settle()
 
 
-def test_classic_member_is_told_that_the_consumer_group_has_ended() -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
+async def test_classic_member_is_told_that_the_consumer_group_has_ended(virtual_clock: ManualClock) -> None:
+    async with two_coordinators(virtual_clock) as brokers:
         life = await lived(MigratingLife, brokers, END + 1)
         await life.settle()
 
-    play(scene)
-
 
 @pytest.mark.parametrize("is_dead", [True, False])
-def test_nobody_is_told_if_the_coordinator_goes_as_the_consumer_group_ends(*, is_dead: bool) -> None:
+async def test_nobody_is_told_if_the_coordinator_goes_as_the_consumer_group_ends(
+    virtual_clock: ManualClock, *, is_dead: bool
+) -> None:
     """As with a real 4.1.1 that was killed there: the classic group is Stable, and the rebalance is forgotten."""
-
-    async def scene(*brokers: MovedCoordinator) -> None:
+    async with two_coordinators(virtual_clock) as brokers:
         life = await lived(MigratingLife, brokers, END + 1)
         await life.fail_over(is_dead=is_dead)
         owned = life.clients["a"].owned
@@ -101,5 +100,3 @@ def test_nobody_is_told_if_the_coordinator_goes_as_the_consumer_group_ends(*, is
         for step in ("rejoin a", "sync a"):
             await life.do(step)
         await life.settle()
-
-    play(scene)
