@@ -7,7 +7,7 @@ import inspect
 import itertools
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -18,6 +18,7 @@ from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from tests.support.pages.browser import running_browser
 from tests.support.runs.experiments import Laboratory
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
@@ -108,6 +109,13 @@ def chroot(zookeeper: EmbeddedZooKeeper) -> str:
 def unused_port() -> int:
     """A loopback port on which no server listens."""
     return free_ports(1)[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser for the pages that a module tests; skips without one."""
+    with running_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
