@@ -29,4 +29,4 @@ def output_of(command: click.Command, *arguments: object, code: int = 0, columns
     if done.exception is not None:
         raise done.exception
     assert (done.return_value or 0) == code, done.output
-    return done.stdout
+    return done.output
