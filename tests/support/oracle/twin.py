@@ -1,8 +1,9 @@
 """A slow and obvious twin of the pipeline: all its figures, in plain Python, directly from the events.
 
 It shares only the types of `measured` with `comparison.pipeline`; who has what, and which group an event is about, is
-what `comparison.ownership` folds step by step. Constants are repeated, so that a changed one is noticed. An event is a mapping as `tests.support.trace.traces.e` makes it, of one run, with its own `seq` in its file
-(`numbered`). Events with a `problem` are counted, but not used.
+what `comparison.ownership` folds step by step. Constants are repeated, so that a changed one is noticed. An event is a
+mapping as `tests.support.trace.traces.e` makes it, of one run, with its own `seq` in its file (`numbered`). Events with
+a `problem` are counted, but not used.
 
 At equal times: the events of a process are in order of `seq`, those of several in order of (`t_ns`, `seq`, name); an
 event of the authority at the moment of a poll counts as before it; the end of a process at the moment of an assignment
