@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -112,6 +112,7 @@ class ProcessMember:
 
 
 Member = LocalMember | ProcessMember
+M = TypeVar("M", LocalMember, ProcessMember)
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class Soak:
         await asyncio.to_thread(self.ensemble.leader)
         return f"{server.number}, which was {mode}"
 
-    def _one(self, kind: type[Member]) -> Member:
+    def _one(self, kind: type[M]) -> M:
         return self._chosen.choice([member for member in self.members if isinstance(member, kind)])
 
     async def join_local(self) -> str:

@@ -20,6 +20,8 @@ from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from tests.support.zookeeper.proxy import Op
 
 
@@ -188,7 +190,7 @@ async def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
     consumer = new_member(chroot, "c1").consumer
     if when == "before the start":
         await consumer.close()
-        begun = consumer.start()
+        begun: Awaitable[None] = consumer.start()
     elif when == "during the start":
         begun = asyncio.ensure_future(consumer.start())
         await asyncio.sleep(0)  # it has begun to connect

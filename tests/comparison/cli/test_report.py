@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli import report as module
 from comparison.cli.report import report
 from kernel.errors import EnvironmentFault, UserError
 from tests.support.commands.called import output_of
@@ -77,7 +76,7 @@ def test_unwritable_file_is_named(folder: Path) -> None:
 @pytest.mark.parametrize("starts", [True, False])
 def test_page_is_opened_in_the_browser(folder: Path, monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(module.webbrowser, "open", lambda address: opened.append(address) or starts)
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or starts)
     said = output_of(report, folder, "--open")
     assert opened == [(folder / "report.html").as_uri()]
     assert ("no browser could be started" in said) is not starts

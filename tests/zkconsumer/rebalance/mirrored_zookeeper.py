@@ -168,7 +168,8 @@ class MirroredZooKeeper(ModelZooKeeper):
     async def _perform(self, real: _Real, call: Call, expected: Stat | None) -> Reply:
         watch = real.watched if call.watch else None
         session, path, stat = real.session, call.path, None
-        data, children = b"", ()
+        data = b""
+        children: tuple[str, ...] = ()
         try:
             match call.op:
                 case "exists":
