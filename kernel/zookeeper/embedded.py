@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kernel.platform.ports import LOOPBACK, ReservedPorts
-from kernel.zookeeper.server import PortInUse, ServerConfig, ServerProcess, require_free, wait_for_all
+from kernel.zookeeper.server import (
+    START_TIMEOUT_S,
+    PortInUse,
+    ServerConfig,
+    ServerProcess,
+    require_free,
+    wait_for_all,
+)
 from kernel.zookeeper.servers import (
     NUMBERS,
-    START_TIMEOUT_S,
     Limits,
     QuorumLinks,
     QuorumPorts,
@@ -191,9 +197,9 @@ class ZooKeeperEnsemble(_Servers):
         used = peer_lines(number, real, self._quorum_links)
         return {f"server.{peer}": f"{ports.host}:{ports.quorum}:{ports.election}" for peer, ports in used.items()}
 
-    def leader(self, *, timeout_s: float = 15.0) -> ServerProcess:
-        """Wait for exactly one leader and return it. Raises `EnvironmentFault` after `timeout_s`."""
-        return leader_of(self.servers, timeout_s=timeout_s, given_up=self._given_up)
+    def leader(self) -> ServerProcess:
+        """Wait for exactly one leader and return it. Raises `EnvironmentFault`."""
+        return leader_of(self.servers, given_up=self._given_up)
 
     def followers(self) -> tuple[ServerProcess, ...]:
         """The followers, sorted by number."""
