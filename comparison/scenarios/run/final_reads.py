@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kernel.designs import DESIGNS
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -45,6 +46,7 @@ async def _from_zookeeper(testbed: Testbed, tracer: Tracer) -> dict[TopicPartiti
         tracer=tracer,
         process="runner",
         name="final",
+        bridge=testbed.runtime.edge(Bridge),
     )
     async with session:
         committed: dict[TopicPartition, int] = {}
