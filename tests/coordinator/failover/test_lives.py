@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
     from tests.support.time.manual_clock import ManualClock
 
-STEPS = [
-    pytest.param(life, number, id=f"{life.__name__}: {step}")
-    for life in (ConsumerLife, MigratingLife)
-    for number, step in enumerate(life.STEPS)
+STEPS: list[tuple[type[Life], int]] = [
+    (life, number) for life in (ConsumerLife, MigratingLife) for number in range(len(life.STEPS))
 ]
-REPEATABLE = [
-    step for step in STEPS if not step.values[0].STEPS[step.values[1]].startswith(step.values[0].UNREPEATABLE)
-]
+REPEATABLE = [(life, number) for life, number in STEPS if not life.STEPS[number].startswith(life.UNREPEATABLE)]
+
+
+def named(steps: list[tuple[type[Life], int]]) -> list[str]:
+    return [f"{life.__name__}: {life.STEPS[number]}" for life, number in steps]
+
+
 END = MigratingLife.STEPS.index("leave m, with whom the consumer group ends")
 
 
 @pytest.mark.parametrize("is_dead", [True, False])
-@pytest.mark.parametrize(("kind", "number"), STEPS)
+@pytest.mark.parametrize(("kind", "number"), STEPS, ids=named(STEPS))
 async def test_group_continues_where_it_was_when_its_coordinator_goes_after(
     kind: type[Life], number: int, virtual_clock: ManualClock, *, is_dead: bool
 ) -> None:
@@ -43,7 +45,7 @@ async def test_group_continues_where_it_was_when_its_coordinator_goes_after(
         await live_on(life, number + 1)
 
 
-@pytest.mark.parametrize(("kind", "number"), REPEATABLE)
+@pytest.mark.parametrize(("kind", "number"), REPEATABLE, ids=named(REPEATABLE))
 async def test_group_continues_when_the_answer_is_lost_with_its_coordinator(
     kind: type[Life], number: int, virtual_clock: ManualClock
 ) -> None:
@@ -53,7 +55,7 @@ async def test_group_continues_when_the_answer_is_lost_with_its_coordinator(
         await live_on(life, number + 1)
 
 
-@pytest.mark.parametrize(("kind", "number"), STEPS)
+@pytest.mark.parametrize(("kind", "number"), STEPS, ids=named(STEPS))
 async def test_group_continues_when_another_coordinator_takes_over_before_it_is_stored(
     kind: type[Life], number: int, virtual_clock: ManualClock
 ) -> None:
