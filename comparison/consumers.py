@@ -105,7 +105,7 @@ class ConsumerFactory:
         config, warnings = self._config(request, own)
         for warning in warnings:
             log.warning("%s: %s", request.process, warning)
-        gate = {} if request.gate is None else {"gate": request.gate}
+        gate = {} if self.design.coordinator else {"gate": request.gate}  # only operations of ZooKeeper are held up
         return self.built(config, tracer=tracer, process=request.process, runtime=request.runtime, **gate)
 
     def _config(self, request: ConsumerRequest, own: Mapping[str, str]) -> tuple[Any, list[str]]:
