@@ -8,7 +8,7 @@ import itertools
 import os
 from contextlib import closing
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kazoo.protocol.connection
 import kazoo.retry
@@ -21,7 +21,11 @@ from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from tests.support.pages.browser import running_browser
 from tests.support.runs.experiments import Laboratory
+from tests.support.time.manual_clock import ManualClock
+from tests.support.time.virtual_time import run_virtually
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,14 +62,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an `async def` test on an event loop of its own.
+    """Run an `async def` test on an event loop of its own: in virtual time, if it asks for `virtual_clock`.
 
     Tests with `@given` stay synchronous: Hypothesis calls them itself.
     """
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    work = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames})
+    clock = pyfuncitem.funcargs.get("virtual_clock")
+    if clock is None:
+        asyncio.run(work)
+    else:
+        run_virtually(work, clock)
     return True
+
+
+@pytest.fixture
+def virtual_clock() -> ManualClock:
+    """What an `async def` test runs on that waits for timers alone: nothing takes any time."""
+    return ManualClock()
+
+
+@pytest.fixture
+def link(chroot: str) -> Iterator[ZooKeeperProxy]:
+    """The way to ZooKeeper, which a test can watch, hold and break."""
+    with ZooKeeperProxy(chroot) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="session")
@@ -94,6 +116,13 @@ def chroot(zookeeper: EmbeddedZooKeeper) -> str:
 def unused_port() -> int:
     """A loopback port on which no server listens."""
     return free_ports(1)[0]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser for the pages that a module tests; skips without one."""
+    with running_browser() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

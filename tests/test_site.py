@@ -14,11 +14,10 @@ import pytest
 import yaml
 
 from docs.site import hook
-from tests.support.pages.browser import DESKTOP, PHONE, running_browser
+from tests.support.pages.browser import DESKTOP, PHONE
 from tests.test_tidy import PACKAGES, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 DOCS = ROOT / "docs"
@@ -39,12 +38,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 def listed(entry: Any) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,6 @@ import pytest
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
-from kernel.trace.writer import SilentTracer
-from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import broker_thread
 from tests.support.brokers.topics import topics_of
 from tests.support.consumers.consuming import Running
@@ -101,18 +98,6 @@ class Bench:
 @pytest.fixture(scope="module")
 def cluster(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """(ZooKeeper's connect string, bootstrap servers)."""
-
-    async def make(folder: str) -> None:
-        async with await ZooKeeperSession.open(
-            zookeeper.connect_string,
-            session_timeout_ms=15_000,
-            tracer=SilentTracer(),
-            name="contract",
-            connection_timeout_ms=10_000,
-        ) as session:
-            await session.create(folder)
-
-    asyncio.run(make("/contract"))
     chroot = f"{zookeeper.connect_string}/contract"
     with broker_thread(chroot, tmp_path_factory.mktemp("contract"), settings=_BROKER, mount=(mount,)) as bootstrap:
         yield chroot, bootstrap

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.fuzzing.drawing import draw
 from comparison.own_scenarios import why_not_judged
@@ -19,6 +18,7 @@ from comparison.scenarios.plan.vocabulary import FreezeOwner
 from comparison.scenarios.testbed import testbed
 from kernel.designs import EAGER
 from kernel.trace.listed_file import run_file
+from tests.support.commands.called import code_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,13 +38,6 @@ def freezes(number: int) -> bool:
 
 #: Whatever faults the table has: more of them change what a number draws.
 NUMBER = next(number for number in count(1) if freezes(number))
-
-
-def fuzz(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["fuzz", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
 
 
 def assert_found_and_shrunk(said: str, folder: Path) -> None:
@@ -71,7 +64,7 @@ def test_a_missing_fence_is_found_among_a_seeds_first_schedules_and_shrunk_to_fe
     given = ("--design", "eager", "--seed", str(SEED), "--schedules", "1", "--tries", "2")
     for number in range(1, SEARCHED_MAX + 1):
         folder = tmp_path / str(number)
-        ended = fuzz(*given, "--first", str(number), "--output", str(folder))
+        ended = code_of("fuzz", *given, "--first", str(number), "--output", str(folder))
         said = capsys.readouterr().out
         if ended == Exit.NOT_AS_EXPECTED:
             assert_found_and_shrunk(said, folder)
@@ -88,7 +81,7 @@ def test_a_coordinator_without_its_fence_is_found_and_shrunk_to_few_steps(
     monkeypatch.setattr(testbed, "BROKER_MODULE", UNFENCED)
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     given = ("--design", "eager", "--seed", str(SEED), "--first", str(NUMBER), "--schedules", "1", "--tries", "2")
-    assert fuzz(*given, "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
+    assert code_of("fuzz", *given, "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
     assert not {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert_found_and_shrunk(capsys.readouterr().out, tmp_path)
 
@@ -98,6 +91,6 @@ def test_a_coordinator_without_its_fence_is_found_and_shrunk_to_few_steps(
 def test_the_coordinator_with_its_fence_keeps_every_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     given = ("--design", "eager,zookeeper", "--seed", str(SEED), "--first", str(NUMBER), "--schedules", "2")
-    assert fuzz(*given, "--output", str(tmp_path)) == Exit.AS_EXPECTED
+    assert code_of("fuzz", *given, "--output", str(tmp_path)) == Exit.AS_EXPECTED
     (lines,) = tmp_path.glob("*-fuzz/schedules.jsonl")
     assert len(lines.read_text().splitlines()) == 2

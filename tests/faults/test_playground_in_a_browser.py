@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from comparison.exits import Exit
-from tests.support.pages.browser import running_browser
 from tests.support.pages.playground import card, column, opened
 
 if TYPE_CHECKING:
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.faults
 #: Of what happens to real processes, on a busy machine.
 WAIT_MS = 120_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tests.support.java.originals import PROPERTIES
 from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from comparison.originals.brokers import RealBroker
@@ -78,14 +78,6 @@ class Bed:
             await client.close()
         self._sent += each
         return [(partition, offset) for partition in range(PARTITIONS) for offset in offsets]
-
-
-def on_our_broker(chroot: str, tmp_path: Path, test: Callable[[Bed], Coroutine[Any, Any, None]]) -> None:
-    async def run() -> None:
-        async with our_bed(chroot, tmp_path) as bed:
-            await test(bed)
-
-    asyncio.run(asyncio.wait_for(run(), 500))
 
 
 @asynccontextmanager
@@ -140,49 +132,45 @@ def test_client_reads_all_and_goes_on_where_it_stopped(
     asyncio.run(asyncio.wait_for(test(), 500))
 
 
-def test_kafka_node_shares_a_group_with_our_member(chroot: str, tmp_path: Path) -> None:
+async def test_kafka_node_shares_a_group_with_our_member(chroot: str, tmp_path: Path) -> None:
     """Each partition has one owner, every record one reader, and each takes over where the other stopped."""
+    async with our_bed(chroot, tmp_path) as bed, opened(chroot) as session:
 
-    async def test(bed: Bed) -> None:
-        async with opened(chroot) as session:
+        async def shares() -> list[int]:
+            """How many partitions each owner has."""
+            return sorted(Counter((await owners(session, bed.topic)).values()).values())
 
-            async def shares() -> list[int]:
-                """How many partitions each owner has."""
-                return sorted(Counter((await owners(session, bed.topic)).values()).values())
+        async def settled(*expected: int) -> None:
+            async def as_expected() -> bool:
+                return await shares() == list(expected)
 
-            async def settled(*expected: int) -> None:
-                async def as_expected() -> bool:
-                    return await shares() == list(expected)
+            await until(as_expected, 120, f"partitions to be shared out {expected}")
 
-                await until(as_expected, 120, f"partitions to be shared out {expected}")
+        async with our_member(chroot, "c1", {bed.topic: 1}, group=bed.topic, auto_commit_interval_ms="200") as ours:
+            async with bed.joined(NODE) as node:
+                await settled(2, 2)
+                expected = await bed.produce(NUMBER)
 
-            async with our_member(chroot, "c1", {bed.topic: 1}, group=bed.topic, auto_commit_interval_ms="200") as ours:
-                async with bed.joined(NODE) as node:
-                    await settled(2, 2)
-                    expected = await bed.produce(NUMBER)
+                async def all_read() -> bool:
+                    await ours.read()
+                    return len(node.read) + sum(map(len, ours.records.values())) >= NUMBER
 
-                    async def all_read() -> bool:
-                        await ours.read()
-                        return len(node.read) + sum(map(len, ours.records.values())) >= NUMBER
-
-                    await until(all_read, 120, lambda: f"all records to be read: {node.said}")
-                    mine = [(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials]
-                    assert sorted(mine + node.read) == sorted(expected)
-                    assert len(node.read) == NUMBER // 2
-                await settled(4)  # kafka-node has left
-                more = await bed.produce(40)
-                await ours.read_until(NUMBER // 2 + 40)
+                await until(all_read, 120, lambda: f"all records to be read: {node.said}")
                 mine = [(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials]
-                assert sorted(mine + node.read) == sorted(expected + more)
-            last = await bed.produce(40)
-            async with bed.joined(NODE) as again:
-                await has_read(again, last)
+                assert sorted(mine + node.read) == sorted(expected)
+                assert len(node.read) == NUMBER // 2
+            await settled(4)  # kafka-node has left
+            more = await bed.produce(40)
+            await ours.read_until(NUMBER // 2 + 40)
+            mine = [(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials]
+            assert sorted(mine + node.read) == sorted(expected + more)
+        last = await bed.produce(40)
+        async with bed.joined(NODE) as again:
+            await has_read(again, last)
 
-    on_our_broker(chroot, tmp_path, test)
 
-
-def test_two_of_pykafka_share_a_group_with_offsets_at_our_coordinator(chroot: str, tmp_path: Path) -> None:
-    async def test(bed: Bed) -> None:
+async def test_two_of_pykafka_share_a_group_with_offsets_at_our_coordinator(chroot: str, tmp_path: Path) -> None:
+    async with our_bed(chroot, tmp_path) as bed:
         async with bed.joined(BALANCED) as first, bed.joined(BALANCED) as second, opened(chroot) as session:
             # pykafka writes a topic's name as Python shows its bytes, and a partition's under the id of its broker.
             node = paths.topic_owners(bed.topic, repr(bed.topic.encode()))
@@ -207,11 +195,9 @@ def test_two_of_pykafka_share_a_group_with_offsets_at_our_coordinator(chroot: st
         async with bed.joined(BALANCED) as third:
             await has_read(third, more)
 
-    on_our_broker(chroot, tmp_path, test)
 
-
-def test_pykafka_shares_a_group_at_the_coordinator_with_our_eager_member(chroot: str, tmp_path: Path) -> None:
-    async def test(bed: Bed) -> None:
+async def test_pykafka_shares_a_group_at_the_coordinator_with_our_eager_member(chroot: str, tmp_path: Path) -> None:
+    async with our_bed(chroot, tmp_path) as bed:
         ours = eager(bed.bootstrap, bed.topic, {"partition.assignment.strategy": "range"})
         try:
             await ours.begin({bed.topic: 1})
@@ -228,29 +214,23 @@ def test_pykafka_shares_a_group_at_the_coordinator_with_our_eager_member(chroot:
         finally:
             await ours.close()
 
-    on_our_broker(chroot, tmp_path, test)
 
-
-def test_pykafkas_registration_fails_the_rebalance_of_our_member_as_of_the_original(
+async def test_pykafkas_registration_fails_the_rebalance_of_our_member_as_of_the_original(
     chroot: str, tmp_path: Path, host_1_1: Any
 ) -> None:
     """The registration is no JSON. With neither kind of member can pykafka share a group in ZooKeeper."""
+    async with our_bed(chroot, tmp_path) as bed, bed.joined(BALANCED) as theirs, opened(chroot) as session:
+        registered = paths.member_ids(bed.topic)
 
-    async def test(bed: Bed) -> None:
-        async with bed.joined(BALANCED) as theirs, opened(chroot) as session:
-            registered = paths.member_ids(bed.topic)
+        async def is_there() -> bool:
+            return await session.exists(registered) is not None and await session.children(registered) != []
 
-            async def is_there() -> bool:
-                return await session.exists(registered) is not None and await session.children(registered) != []
-
-            await until(is_there, 120, lambda: f"pykafka to register: {theirs.said}")
-            few = {"rebalance.max.retries": "2"}
-            with pytest.raises(OriginalFailed, match="can't rebalance after 2 retries"):
-                await host_1_1.join(
-                    "c1", zookeeper=chroot, group=bed.topic, topics={bed.topic: 1}, properties={**PROPERTIES, **few}
-                )
-            with pytest.raises(RebalanceLabError, match="can't rebalance after 2 retries"):
-                async with our_member(chroot, "c2", {bed.topic: 1}, group=bed.topic, rebalance_max_retries="2"):
-                    pass
-
-    on_our_broker(chroot, tmp_path, test)
+        await until(is_there, 120, lambda: f"pykafka to register: {theirs.said}")
+        few = {"rebalance.max.retries": "2"}
+        with pytest.raises(OriginalFailed, match="can't rebalance after 2 retries"):
+            await host_1_1.join(
+                "c1", zookeeper=chroot, group=bed.topic, topics={bed.topic: 1}, properties={**PROPERTIES, **few}
+            )
+        with pytest.raises(RebalanceLabError, match="can't rebalance after 2 retries"):
+            async with our_member(chroot, "c2", {bed.topic: 1}, group=bed.topic, rebalance_max_retries="2"):
+                pass

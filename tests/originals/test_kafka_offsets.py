@@ -178,56 +178,46 @@ def bed(broker_1_1, request):
     [(30, 20, KAFKA, 30), (5, 20, KAFKA, 20), (None, 20, KAFKA, 20), (30, 20, ONLY_KAFKA, 20)],
     ids=["30-20-dual", "5-20-dual", "none-20-dual", "30-20-single"],
 )
-def test_member_starts_from_its_stores_offsets_and_commits_to_the_right_store(
+async def test_member_starts_from_its_stores_offsets_and_commits_to_the_right_store(
     bed, request, kind, before, kafka, settings, start
 ):
-    async def conversation():
-        async with bed("start-" + request.node.callspec.id) as made:
-            await made.produce(range(40))
-            await made.commit_in_kafka(kafka)
-            if before is not None:
-                await made.session.create(made.node, b"%d" % before, makepath=True)
-            async with made.joined(kind, "c1", settings) as reader:
-                assert await reader.read(40 - start) == list(range(start, 40))
-                assert await made.in_kafka() == kafka  # no member has committed
-                assert await made.in_zookeeper() == before
-            assert await made.in_kafka() == 40
-            assert await made.in_zookeeper() == (before if settings is ONLY_KAFKA else 40)
-
-    asyncio.run(asyncio.wait_for(conversation(), 90))
+    async with bed("start-" + request.node.callspec.id) as made:
+        await made.produce(range(40))
+        await made.commit_in_kafka(kafka)
+        if before is not None:
+            await made.session.create(made.node, b"%d" % before, makepath=True)
+        async with made.joined(kind, "c1", settings) as reader:
+            assert await reader.read(40 - start) == list(range(start, 40))
+            assert await made.in_kafka() == kafka  # no member has committed
+            assert await made.in_zookeeper() == before
+        assert await made.in_kafka() == 40
+        assert await made.in_zookeeper() == (before if settings is ONLY_KAFKA else 40)
 
 
 @pytest.mark.parametrize(("first", "second"), [(OURS, OLD), (OLD, OURS), (LAST, OURS), (OURS, LAST)])
-def test_each_kind_continues_at_the_others_offset(bed, first, second):
-    async def conversation():
-        async with bed(f"hand-over-{first}-{second}") as made:
-            await made.produce(range(10))
-            async with made.joined(first, "c1", ONLY_KAFKA) as reader:
-                await reader.read(10)
-                await reader.commit()
-                assert await made.in_kafka() == 10
-            await made.produce(range(10, 20))
-            async with made.joined(second, "c2", ONLY_KAFKA) as reader:
-                assert await reader.read(10) == list(range(10, 20))
-            assert await made.in_zookeeper() is None
-
-    asyncio.run(asyncio.wait_for(conversation(), 90))
+async def test_each_kind_continues_at_the_others_offset(bed, first, second):
+    async with bed(f"hand-over-{first}-{second}") as made:
+        await made.produce(range(10))
+        async with made.joined(first, "c1", ONLY_KAFKA) as reader:
+            await reader.read(10)
+            await reader.commit()
+            assert await made.in_kafka() == 10
+        await made.produce(range(10, 20))
+        async with made.joined(second, "c2", ONLY_KAFKA) as reader:
+            assert await reader.read(10) == list(range(10, 20))
+        assert await made.in_zookeeper() is None
 
 
 @pytest.mark.parametrize("kind", [OURS, OLD, LAST])
-def test_unknown_position_overwrites_a_known_one(bed, kind):
+async def test_unknown_position_overwrites_a_known_one(bed, kind):
     """A partition without a leader: the member read "no offset", so its commit overwrites later ones with -1.
 
     Such a position is never written to ZooKeeper; every commit to Kafka includes all positions.
     """
-
-    async def conversation():
-        async with bed(f"unresolved-{kind}", leader=False) as made:
-            async with made.joined(kind, "c1", KAFKA) as reader:
-                await made.commit_in_kafka(30)
-                assert await made.in_kafka() == 30
-                await reader.commit()
-                assert await made.in_kafka() == NO_OFFSET
-            assert await made.in_zookeeper() is None
-
-    asyncio.run(asyncio.wait_for(conversation(), 90))
+    async with bed(f"unresolved-{kind}", leader=False) as made:
+        async with made.joined(kind, "c1", KAFKA) as reader:
+            await made.commit_in_kafka(30)
+            assert await made.in_kafka() == 30
+            await reader.commit()
+            assert await made.in_kafka() == NO_OFFSET
+        assert await made.in_zookeeper() is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from kernel.waiting import until
@@ -11,8 +10,9 @@ from tests.support.java.originals import real_broker
 from tests.support.zookeeper.sessions import opened
 
 
-def test_member_claims_on_a_broker_of_0_8_and_warns_that_it_cannot_fetch(chroot, tmp_path, caplog):
-    async def story(broker):
+async def test_member_claims_on_a_broker_of_0_8_and_warns_that_it_cannot_fetch(chroot, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING), real_broker("0.8.2.2", tmp_path, zookeeper=chroot) as broker:
+
         def warned() -> bool:
             return any("older than Kafka 0.11" in record.getMessage() for record in caplog.records)
 
@@ -20,8 +20,5 @@ def test_member_claims_on_a_broker_of_0_8_and_warns_that_it_cannot_fetch(chroot,
         async with opened(chroot) as session, member(chroot, "c1", {"t": 1}):
             await settled(session, shared("t", ("g_c1-0", range(2))))
             await until(warned, 60, "the warning")
-
-    with caplog.at_level(logging.WARNING), real_broker("0.8.2.2", tmp_path, zookeeper=chroot) as broker:
-        asyncio.run(story(broker))
     warnings = [record for record in caplog.records if "older than Kafka 0.11" in record.getMessage()]
     assert len(warnings) == 1

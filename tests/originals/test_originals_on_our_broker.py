@@ -4,7 +4,6 @@ ZooKeeper or at the coordinator (OffsetCommit 1 and 2), no ApiVersions, and what
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -45,13 +44,11 @@ def host(request: pytest.FixtureRequest) -> OriginalHost:
     return found
 
 
-def on_our_brokers(host: OriginalHost, chroot: str, tmp_path: Path, test: Test, *, brokers: int = 1) -> None:
-    async def run() -> None:
-        async with running_cluster(brokers, chroot, tmp_path, mount=(mount,)) as running:
-            await create_topics(running[0], {"t": len(CODECS)}, replication_factor=brokers)
-            await test(host, running)
-
-    asyncio.run(asyncio.wait_for(run(), 90))
+@asynccontextmanager
+async def our_brokers(chroot: str, tmp_path: Path, number: int = 1) -> AsyncIterator[list[Broker]]:
+    async with running_cluster(number, chroot, tmp_path, mount=(mount,)) as brokers:
+        await create_topics(brokers[0], {"t": len(CODECS)}, replication_factor=number)
+        yield brokers
 
 
 @asynccontextmanager
@@ -98,10 +95,11 @@ def expected(first: int, last: int) -> dict[int, list[tuple[int, bytes | None]]]
     }
 
 
-def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+async def test_original_reads_every_record_of_every_codec_in_order(
+    host: OriginalHost, chroot: str, tmp_path: Path
+) -> None:
     """Records that exist when it joins, and those that arrive while it waits in a fetch."""
-
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path) as brokers:
         await fill(brokers, 0, NUMBER)
         async with joined(host, chroot, "c") as member:
             await member.read_until(len(CODECS) * NUMBER)
@@ -109,13 +107,10 @@ def test_original_reads_every_record_of_every_codec_in_order(host: OriginalHost,
             await member.read_until(2 * len(CODECS) * NUMBER)
             assert read(member.messages) == expected(0, 2 * NUMBER)
 
-    on_our_brokers(host, chroot, tmp_path, test)
 
-
-def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+async def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
     """In the middle of a batch: it gets all of a compressed one and drops what it has read."""
-
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path) as brokers:
         await fill(brokers, 0, NUMBER, per_batch=NUMBER)
         async with opened(chroot) as session:
             for partition in range(len(CODECS)):
@@ -125,14 +120,11 @@ def test_original_continues_at_its_groups_offset(host: OriginalHost, chroot: str
             await member.read_until(len(CODECS) * 11)
             assert read(member.messages) == expected(NUMBER - 11, NUMBER)
 
-    on_our_brokers(host, chroot, tmp_path, test)
 
-
-def test_original_keeps_its_offsets_at_our_coordinator(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
+async def test_original_keeps_its_offsets_at_our_coordinator(host: OriginalHost, chroot: str, tmp_path: Path) -> None:
     """offsets.storage=kafka: 0.8.2.2 sends OffsetFetch 1 and OffsetCommit 1, 1.1.1 version 2 of both."""
     in_kafka = {"offsets_storage": "kafka", "dual_commit_enabled": "false", "offsets_channel_backoff_ms": "100"}
-
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path) as brokers:
         await fill(brokers, 0, NUMBER)
         async with joined(host, chroot, "c1", **in_kafka) as first:
             await first.read_until(len(CODECS) * NUMBER)
@@ -143,14 +135,12 @@ def test_original_keeps_its_offsets_at_our_coordinator(host: OriginalHost, chroo
             assert read(second.messages) == expected(NUMBER, NUMBER + 5)
             assert await session.exists(paths.offsets("g")) is None
 
-    on_our_brokers(host, chroot, tmp_path, test)
-
 
 @pytest.mark.parametrize(("reset", "first"), [("smallest", 0), ("largest", NUMBER)])
-def test_original_out_of_range_asks_where_the_log_begins_or_ends(
+async def test_original_out_of_range_asks_where_the_log_begins_or_ends(
     host: OriginalHost, chroot: str, tmp_path: Path, reset: str, first: int
 ) -> None:
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path) as brokers:
         await fill(brokers, 0, NUMBER)
         async with opened(chroot) as session:
             for partition in range(len(CODECS)):
@@ -169,15 +159,12 @@ def test_original_out_of_range_asks_where_the_log_begins_or_ends(
                 await member.read_until(len(CODECS) * (NUMBER + 5 - first))
                 assert read(member.messages) == expected(first, NUMBER + 5)
 
-    on_our_brokers(host, chroot, tmp_path, test)
 
-
-def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
+async def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
     host: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
     """With Fetch 0 it is truncated, as by Kafka; since Fetch 3 there is at least one whole batch (KIP-74)."""
-
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path) as brokers:
         async with client_of(*brokers) as client:
             await client.refresh(["t"])
             connection = await client.connection(1)
@@ -191,15 +178,12 @@ def test_original_0_8_raises_for_a_batch_above_its_limit_and_1_1_reads_it(
                 assert member.events[0]["java_class"] == "MessageSizeTooLargeException"
                 assert member.messages == []
 
-    on_our_brokers(host, chroot, tmp_path, test)
 
-
-def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
+async def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
     host: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
     """Two brokers, two members; one broker stops, the other leads everything, and there is no rebalance."""
-
-    async def test(host: OriginalHost, brokers: Sequence[Broker]) -> None:
+    async with our_brokers(chroot, tmp_path, 2) as brokers:
         await fill(brokers, 0, NUMBER)
         async with joined(host, chroot, "c1") as one, joined(host, chroot, "c2") as two:
 
@@ -224,48 +208,42 @@ def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
                 await until(lambda: delivered() == total, 60, lambda: f"{total} records, got {delivered()}")
                 assert await owners(session) == before
 
-    on_our_brokers(host, chroot, tmp_path, test, brokers=2)
 
-
-def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
+async def test_originals_of_both_versions_and_ours_share_a_group_on_our_brokers(
     host_0_8: OriginalHost, host_1_1: OriginalHost, chroot: str, tmp_path: Path
 ) -> None:
     """By name and by pattern, and a topic created meanwhile: every record is delivered to a member, in order."""
+    async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
+        await create_topics(brokers[0], {"t": len(CODECS)})
+        await fill(brokers, 0, NUMBER)
+        described = {"zookeeper": chroot, "group": "g", "properties": PROPERTIES}
+        one = await host_0_8.join("o8", topics=Pattern("white_list", "t|new"), **described)
+        mine: set[tuple[int, int]] = set()
+        async with our_member(chroot, "us", {"t": 1}) as us:
+            two = await host_1_1.join("o1", topics=Pattern("white_list", "t.*,new"), **described)
+            threads = ("g_o1-0", "g_o8-0", "g_us-0")
+            await settled(session, shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])))
+            await create_topics(brokers[0], {"new": 2})
+            await settled(
+                session,
+                {
+                    **shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])),
+                    **shared("new", (threads[0], [0]), (threads[1], [1])),
+                },
+            )
+            await fill(brokers, NUMBER, NUMBER + 20)
 
-    async def story() -> None:
-        async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
-            await create_topics(brokers[0], {"t": len(CODECS)})
-            await fill(brokers, 0, NUMBER)
-            described = {"zookeeper": chroot, "group": "g", "properties": PROPERTIES}
-            one = await host_0_8.join("o8", topics=Pattern("white_list", "t|new"), **described)
-            mine: set[tuple[int, int]] = set()
-            async with our_member(chroot, "us", {"t": 1}) as us:
-                two = await host_1_1.join("o1", topics=Pattern("white_list", "t.*,new"), **described)
-                threads = ("g_o1-0", "g_o8-0", "g_us-0")
-                await settled(session, shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])))
-                await create_topics(brokers[0], {"new": 2})
-                await settled(
-                    session,
-                    {
-                        **shared("t", (threads[0], [0, 1]), (threads[1], [2]), (threads[2], [3])),
-                        **shared("new", (threads[0], [0]), (threads[1], [1])),
-                    },
-                )
-                await fill(brokers, NUMBER, NUMBER + 20)
+            def delivered() -> set[tuple[int, int]]:
+                return mine | {(m.partition, m.offset) for m in (*one.messages, *two.messages) if m.topic == "t"}
 
-                def delivered() -> set[tuple[int, int]]:
-                    return mine | {(m.partition, m.offset) for m in (*one.messages, *two.messages) if m.topic == "t"}
+            async def everything() -> bool:
+                for got in await us.consumer.getmany(timeout_ms=50):
+                    mine.update((one.partition, one.offset) for one in got.records)
+                return len(delivered()) == len(CODECS) * (NUMBER + 20)
 
-                async def everything() -> bool:
-                    for got in await us.consumer.getmany(timeout_ms=50):
-                        mine.update((one.partition, one.offset) for one in got.records)
-                    return len(delivered()) == len(CODECS) * (NUMBER + 20)
-
-                await until(everything, 60, lambda: f"all records, got {len(delivered())}")
-                for original in (one, two):
-                    for partition, records in read(original.messages).items():
-                        assert all(value == record(offset).value for offset, value in records), partition
-                await one.leave()
-                await two.leave()
-
-    asyncio.run(asyncio.wait_for(story(), 90))
+            await until(everything, 60, lambda: f"all records, got {len(delivered())}")
+            for original in (one, two):
+                for partition, records in read(original.messages).items():
+                    assert all(value == record(offset).value for offset, value in records), partition
+            await one.leave()
+            await two.leave()

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.errors import GroupRefused
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling
 from tests.support.java.originals import real_broker, require
 from tests.support.stock.members import BROKERS, stock_member
@@ -105,14 +106,21 @@ async def test_expelled_member_comes_back_under_its_id(broker_4_1: RealBroker) -
         assert member.consumer.member_ids == (before,)
 
 
-async def test_second_process_of_an_instance_is_refused_while_the_first_lives(broker_4_1: RealBroker) -> None:
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [({"group_instance_id": "one"}, "UNRELEASED_INSTANCE_ID"), ({"group_remote_assignor": "nearest"}, "ASSIGNOR")],
+    ids=["instance id that is taken", "unknown assignor"],
+)
+async def test_second_member_is_refused_as_by_our_broker_and_the_first_goes_on(
+    broker_4_1: RealBroker, settings: dict[str, str], error: str
+) -> None:
     async with AsyncExitStack() as stack:
-        group = Group(broker_4_1, "twice", stack)
+        group = Group(broker_4_1, f"refused-{error}", stack)
         first = await group.join(group_instance_id="one")
         epoch = await group.settle()
-        second = await group.join(group_instance_id="one")
-        await until(lambda: second.failure is not None, 30, "the second to fail")
-        with pytest.raises(GroupRefused, match="UNRELEASED_INSTANCE_ID"):
+        second = await group.join(**settings)
+        await until(lambda: second.failure is not None, 60, "the second to fail")
+        with pytest.raises(GroupRefused, match=error):
             await second.pause()
         group.members.remove(second)
         assert await group.settle() == epoch
@@ -128,3 +136,65 @@ async def test_ours_and_librdkafkas_share_a_group(broker_4_1: RealBroker) -> Non
             await until(lambda: len(ours.owned) == len(other.owned) == 6, 30, "them to share")
             assert ours.owned | other.owned == EVERYTHING
         await group.settle()
+
+
+async def test_members_join_hand_over_and_leave_without_a_duplicate(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack, producing(broker_4_1.bootstrap) as producer:
+        group = Group(broker_4_1, "hand-over", stack)
+        everyone: list[Running] = []
+
+        async def joined(number: int) -> None:
+            everyone.extend([await group.join(auto_commit_interval_ms="600000") for _ in range(number)])
+            await group.settle()
+
+        async def delivered(number: int) -> None:
+            """Ten more records in each partition."""
+            await producer.send("t", 10)
+            await until(lambda: sum(len(member.records) for member in everyone) >= number, 60, f"{number} records")
+
+        await joined(1)
+        await delivered(120)
+        await joined(2)
+        assert {len(member.owned) for member in everyone} == {4}
+        await delivered(240)
+        for member in everyone:
+            await committed_all(member)
+        await group.members.pop(0).close()
+        await group.settle()
+        await delivered(360)
+        assert sum(len(member.records) for member in everyone) == 360
+
+
+async def test_member_that_does_not_poll_is_told_of_its_loss_and_joins_again(broker_4_1: RealBroker) -> None:
+    async with AsyncExitStack() as stack:
+        group = Group(broker_4_1, "idle", stack)
+        idle, busy = await group.join(max_poll_interval_ms="1500"), await group.join()
+        await group.settle()
+        (before,) = idle.consumer.member_ids
+        await idle.pause()
+        await shared_out([busy], EVERYTHING)
+        idle.resume()
+        await group.settle()
+        assert idle.listener.of("lost")
+        assert idle.consumer.member_ids == (before,)
+
+
+async def test_regular_expression_is_matched_by_the_broker(broker_4_1: RealBroker) -> None:
+    """The member knows only the ids of the topics that it is given, and looks their names up."""
+    broker_4_1.create_topic("r-1", 2)
+    broker_4_1.create_topic("r-2", 1)
+    member = reconciling(broker_4_1.bootstrap, "matched")
+    assert isinstance(member.consumer, Kip848Consumer)
+    await member.consumer.start()
+    await member.consumer.subscribe_regex("r-[0-9]", listener=member.listener)
+    member.resume()
+    await shared_out([member], partitions_of("r-1", 2) | partitions_of("r-2", 1))
+    await member.resubscribe({"t": 1})
+    await shared_out([member], EVERYTHING)
+    await member.pause()
+    await member.consumer.subscribe_regex("r-2(", listener=member.listener)
+    member.resume()
+    await until(lambda: member.failure, 60, "the refusal")
+    with pytest.raises(GroupRefused, match=r"INVALID_REGULAR_EXPRESSION.*RE2"):
+        await member.pause()
+    await member.close()

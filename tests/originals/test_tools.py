@@ -12,6 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +31,7 @@ from tests.support.java.originals import require
 from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from kernel.broker.broker import Broker
@@ -71,18 +72,15 @@ async def tool(version: str, name: str, chroot: str, *arguments: str) -> str:
     return done.stdout
 
 
-def on_two_brokers(chroot: str, tmp_path: Path, test: Test) -> None:
-    """Topic t has three partitions with a replica on each broker, and 30 records."""
-
-    async def run() -> None:
-        async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
-            await create_topics(brokers[0], {"t": 3}, replication_factor=2)
-            await until(lambda: leader(brokers, TP) is not None, WAIT_S, f"{TP} to be led")
-            await send_values(brokers[0], TP, VALUES)
-            await test(brokers, session)
-            assert await read_values(await led(brokers, TP), TP) == VALUES
-
-    asyncio.run(run())
+@asynccontextmanager
+async def two_brokers(chroot: str, tmp_path: Path) -> AsyncIterator[tuple[list[Broker], ZooKeeperSession]]:
+    """Topic t has three partitions with a replica on each broker, and 30 records, which are all there in the end."""
+    async with running_cluster(2, chroot, tmp_path) as brokers, opened(chroot) as session:
+        await create_topics(brokers[0], {"t": 3}, replication_factor=2)
+        await until(lambda: leader(brokers, TP) is not None, WAIT_S, f"{TP} to be led")
+        await send_values(brokers[0], TP, VALUES)
+        yield brokers, session
+        assert await read_values(await led(brokers, TP), TP) == VALUES
 
 
 def leader(brokers: Sequence[Broker], tp: TopicPartition) -> Broker | None:
@@ -100,8 +98,10 @@ async def gone(session: ZooKeeperSession, path: str) -> None:
     await until(absent, WAIT_S, f"{path} to be deleted")
 
 
-def test_topic_command_that_alters_keeps_the_topic_and_its_records(chroot: str, tmp_path: Path, version: str) -> None:
-    async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
+async def test_topic_command_that_alters_keeps_the_topic_and_its_records(
+    chroot: str, tmp_path: Path, version: str
+) -> None:
+    async with two_brokers(chroot, tmp_path) as (brokers, session):
         topic_id = brokers[0].cluster.snapshot.topics["t"].topic_id
         said = await tool(version, "TopicCommand", chroot, "--alter", "--topic", "t", "--partitions", "5")
         assert "Adding partitions succeeded!" in said
@@ -114,21 +114,19 @@ def test_topic_command_that_alters_keeps_the_topic_and_its_records(chroot: str, 
 
         await until(written, WAIT_S, "the id to be written back")
 
-    on_two_brokers(chroot, tmp_path, test)
 
-
-def test_topic_command_that_deletes_deletes_only_that_topic(chroot: str, tmp_path: Path, version: str) -> None:
-    async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
+async def test_topic_command_that_deletes_deletes_only_that_topic(chroot: str, tmp_path: Path, version: str) -> None:
+    async with two_brokers(chroot, tmp_path) as (brokers, session):
         await create_topics(brokers[0], {"other": 2})
         await tool(version, "TopicCommand", chroot, "--delete", "--topic", "other")
         await gone(session, paths.topic("other"))
         await gone(session, paths.topic_deletion("other"))
 
-    on_two_brokers(chroot, tmp_path, test)
 
-
-def test_setting_written_by_topic_command_is_applied_by_the_leader(chroot: str, tmp_path: Path, version: str) -> None:
-    async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
+async def test_setting_written_by_topic_command_is_applied_by_the_leader(
+    chroot: str, tmp_path: Path, version: str
+) -> None:
+    async with two_brokers(chroot, tmp_path) as (brokers, session):
         await tool(version, "TopicCommand", chroot, "--alter", "--topic", "t", "--config", "max.message.bytes=200")
         kept = json.loads((await session.get(paths.topic_configuration("t")))[0])
         assert kept == {"version": 1, "config": {"max.message.bytes": "200"}}
@@ -145,11 +143,9 @@ def test_setting_written_by_topic_command_is_applied_by_the_leader(chroot: str, 
 
         await until(refused, WAIT_S, "the leader to apply the setting")
 
-    on_two_brokers(chroot, tmp_path, test)
 
-
-def test_preferred_replica_election_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
-    async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
+async def test_preferred_replica_election_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
+    async with two_brokers(chroot, tmp_path) as (brokers, session):
         preferred = brokers[0].cluster.snapshot.topics["t"].partitions[0].replicas[0]
         other = next(broker for broker in brokers if broker.address.node_id != preferred)
         # As after a restart of the preferred leader: the other one leads.
@@ -162,15 +158,12 @@ def test_preferred_replica_election_is_carried_out(chroot: str, tmp_path: Path, 
         first = next(broker for broker in brokers if broker is not other)
         await until(lambda: leader(brokers, TP) is first, WAIT_S, "the preferred replica to lead")
 
-    on_two_brokers(chroot, tmp_path, test)
 
-
-def test_reassignment_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
+async def test_reassignment_is_carried_out(chroot: str, tmp_path: Path, version: str) -> None:
     plan = {"version": 1, "partitions": [{"topic": "t", "partition": number, "replicas": [2]} for number in (0, 1)]}
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
-
-    async def test(brokers: Sequence[Broker], session: ZooKeeperSession) -> None:
+    async with two_brokers(chroot, tmp_path) as (brokers, session):
         said = await tool(
             version, "ReassignPartitionsCommand", chroot, "--reassignment-json-file", str(file), "--execute"
         )
@@ -179,5 +172,3 @@ def test_reassignment_is_carried_out(chroot: str, tmp_path: Path, version: str) 
         both = [TopicPartition("t", number) for number in (0, 1)]
         await until(lambda: {leader(brokers, tp) for tp in both} == {brokers[1]}, WAIT_S, "broker 2 to lead both")
         assert [p.replicas for p in brokers[1].cluster.snapshot.topics["t"].partitions][:2] == [(2,), (2,)]
-
-    on_two_brokers(chroot, tmp_path, test)

@@ -28,7 +28,6 @@ from tests.support.consumers.weak_members import (
     sever,
 )
 from tests.support.consumers.zookeeper import client_of, member, new_member, produce, running_broker, settled, shared
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import expire, opened
 
 
@@ -77,25 +76,20 @@ async def test_each_partition_is_fetched_from_its_leader(chroot, tmp_path):
             assert set(fetches_of) == {1, 2}
 
 
-def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path):
+async def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path, link):
     """ZKEphemeralTest.testSameSession: the node exists, and this session has created it."""
-
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
-            await session.create(paths.member_ids("g"), makepath=True)
-            lost = link.pause_at(lambda op: op.path == paths.member_id("g", "g_c0") and op.ephemeral, at_reply=True)
-            async with joining(link.connect_string, "c0", {"t": 1}) as (c0, join):
-                await lost.reached()
-                sever(link)
-                mend(link)
-                await asyncio.wait_for(join, 10)
-                await settled(session, shared("t", ("g_c0-0", [0])))
-                tries = [op for op in c0.operations() if op[2] == paths.member_id("g", "g_c0")]
-                assert ("register", "getData", paths.member_id("g", "g_c0")) in tries
-                assert outcomes(c0) == ["ok"]
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
+        await session.create(paths.member_ids("g"), makepath=True)
+        lost = link.pause_at(lambda op: op.path == paths.member_id("g", "g_c0") and op.ephemeral, at_reply=True)
+        async with joining(link.connect_string, "c0", {"t": 1}) as (c0, join):
+            await lost.reached()
+            sever(link)
+            mend(link)
+            await asyncio.wait_for(join, 10)
+            await settled(session, shared("t", ("g_c0-0", [0])))
+            tries = [op for op in c0.operations() if op[2] == paths.member_id("g", "g_c0")]
+            assert ("register", "getData", paths.member_id("g", "g_c0")) in tries
+            assert outcomes(c0) == ["ok"]
 
 
 def test_a_group_id_in_unicode_is_refused(chroot):
@@ -174,39 +168,34 @@ async def test_one_member_consumes_several_topics(chroot, tmp_path):
         assert c0.records == {tp: list(range(5)) for topic in topics for tp in partitions(topic, 0, 1)}
 
 
-def test_member_joins_while_another_one_claims(chroot, tmp_path):
+async def test_member_joins_while_another_one_claims(chroot, tmp_path, link):
     """kazoo's test_race_condition_new_partitioner_during_the_lock and .._steals_the_lock."""
+    async with (
+        running_broker(chroot, tmp_path, {"t": 4}) as broker,
+        opened(chroot) as session,
+    ):
+        seen = []
 
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 4}) as broker,
-            opened(chroot) as session,
-        ):
-            seen = []
+        def second_claim(op):
+            if claims(op):
+                seen.append(op)
+            return len({op.path for op in seen}) == 2
 
-            def second_claim(op):
-                if claims(op):
-                    seen.append(op)
-                return len({op.path for op in seen}) == 2
-
-            between = link.pause_at(second_claim)
-            async with joining(link.connect_string, "c0", {"t": 1}) as (c0, first):
-                await between.reached()
-                async with joining(chroot, "c1", {"t": 1}) as (c1, second):
-                    await until(lambda: c1.consumer.member_ids, 60, "c1 to be registered")
-                    between.release()
-                    await asyncio.wait_for(asyncio.gather(first, second), 15)
-                    await settled(session, shared("t", ("g_c0-0", range(2)), ("g_c1-0", range(2, 4))))
-                    async with polling(c0, c1):
-                        await produce(broker, "t", 4, range(3))
-                        await until(
-                            lambda: sum(len(got) for who in (c0, c1) for got in who.records.values()) == 12,
-                            60,
-                            "every record once",
-                        )
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+        between = link.pause_at(second_claim)
+        async with joining(link.connect_string, "c0", {"t": 1}) as (c0, first):
+            await between.reached()
+            async with joining(chroot, "c1", {"t": 1}) as (c1, second):
+                await until(lambda: c1.consumer.member_ids, 60, "c1 to be registered")
+                between.release()
+                await asyncio.wait_for(asyncio.gather(first, second), 15)
+                await settled(session, shared("t", ("g_c0-0", range(2)), ("g_c1-0", range(2, 4))))
+                async with polling(c0, c1):
+                    await produce(broker, "t", 4, range(3))
+                    await until(
+                        lambda: sum(len(got) for who in (c0, c1) for got in who.records.values()) == 12,
+                        60,
+                        "every record once",
+                    )
 
 
 async def test_a_topics_growth_after_an_expiry_is_noticed(chroot, tmp_path):

@@ -16,12 +16,13 @@ from kernel.zookeeper.errors import SessionClosed
 from tests.support.consumers.weak_members import VISITOR
 from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
 from tests.support.consumers.zookeeper import Member, member, new_member, owners, produce, running_broker
-from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+
+    from tests.support.zookeeper.proxy import Op
 
 
 def commits(op: Op) -> bool:
@@ -35,62 +36,52 @@ async def prepare(connect_string: str, partitions: int = 2) -> None:
         await add_topic(session, "t", partitions)
 
 
-def test_leave_commits_and_ends_the_session_with_all_its_nodes_in_one_request(chroot, tmp_path):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
-            await produce(broker, "t", 2, range(3))
-            async with member(link.connect_string, "c1", {"t": 1}) as c1:
-                await c1.read_until(6)
-                assert len(await owners(session)) == 2
-                mark, since = link.mark(), len(c1.tracer.events)
-                await asyncio.gather(c1.consumer.close(), c1.consumer.close())
-                await c1.consumer.close()
-                assert await owners(session) == {}
-                assert await session.exists(paths.member_id("g", "g_c1")) is None
-                passed = [op for op in link.operations(mark) if not op.op.startswith("get")]
-                assert passed[-1].op == "closeSession"
-                assert {op.op for op in passed[:-1]} == {"setData", "create"}
-                assert {paths.name(paths.parent(paths.parent(op.path))) for op in passed[:-1] if commits(op)} == {
-                    "offsets"
-                }
-                # Delivery ends, then positions are written, then the session ends.
-                kinds = [e["kind"] for e in c1.tracer.events[since:] if e["kind"] != "zk_op"]
-                closing = [k for k in kinds if k in ("partitions_revoked", "commit_answered", "member_closed")]
-                assert closing == ["partitions_revoked", "commit_answered", "commit_answered", "member_closed"]
-                assert kinds.index("session_changed") < kinds.index("member_closed")
-                assert kinds.count("member_closed") == 1
-                assert (await session.get(paths.offset("g", "t", 0)))[0] == b"3"
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+async def test_leave_commits_and_ends_the_session_with_all_its_nodes_in_one_request(chroot, tmp_path, link):
+    async with running_broker(chroot, tmp_path, {"t": 2}) as broker, opened(chroot) as session:
+        await produce(broker, "t", 2, range(3))
+        async with member(link.connect_string, "c1", {"t": 1}) as c1:
+            await c1.read_until(6)
+            assert len(await owners(session)) == 2
+            mark, since = link.mark(), len(c1.tracer.events)
+            await asyncio.gather(c1.consumer.close(), c1.consumer.close())
+            await c1.consumer.close()
+            assert await owners(session) == {}
+            assert await session.exists(paths.member_id("g", "g_c1")) is None
+            passed = [op for op in link.operations(mark) if not op.op.startswith("get")]
+            assert passed[-1].op == "closeSession"
+            assert {op.op for op in passed[:-1]} == {"setData", "create"}
+            assert {paths.name(paths.parent(paths.parent(op.path))) for op in passed[:-1] if commits(op)} == {"offsets"}
+            # Delivery ends, then positions are written, then the session ends.
+            kinds = [e["kind"] for e in c1.tracer.events[since:] if e["kind"] != "zk_op"]
+            closing = [k for k in kinds if k in ("partitions_revoked", "commit_answered", "member_closed")]
+            assert closing == ["partitions_revoked", "commit_answered", "commit_answered", "member_closed"]
+            assert kinds.index("session_changed") < kinds.index("member_closed")
+            assert kinds.count("member_closed") == 1
+            assert (await session.get(paths.offset("g", "t", 0)))[0] == b"3"
 
 
 @pytest.mark.parametrize("by_pattern", [True, False])
-def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chroot, tmp_path, by_pattern):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as session:
-            await produce(broker, "t", 1, range(3))
-            joining = (
-                wildcard(link.connect_string, "c1", TopicFilter.white("t"))
-                if by_pattern
-                else member(link.connect_string, "c1", {"t": 1})
-            )
-            async with joining as c1:
-                await c1.read_until(3)
-                pause = link.pause_at(commits)
-                closing = asyncio.create_task(c1.consumer.close())
-                await pause.reached()
-                since = len(c1.tracer.events)
-                # Nothing on this connection passes the paused request, so its answers wait with it.
-                await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
-                await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 60, "the event")
-                pause.release()
-                await closing
-                answered = [op for op in link.operations() if op.path == paths.member_ids("g") and op.op == "exists"]
-                assert len(answered) == (1 if by_pattern else 2)
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+async def test_closing_wildcard_member_stops_watching_first_and_a_static_one_last(chroot, tmp_path, by_pattern, link):
+    async with running_broker(chroot, tmp_path, {"t": 1}) as broker, opened(chroot) as session:
+        await produce(broker, "t", 1, range(3))
+        joining = (
+            wildcard(link.connect_string, "c1", TopicFilter.white("t"))
+            if by_pattern
+            else member(link.connect_string, "c1", {"t": 1})
+        )
+        async with joining as c1:
+            await c1.read_until(3)
+            pause = link.pause_at(commits)
+            closing = asyncio.create_task(c1.consumer.close())
+            await pause.reached()
+            since = len(c1.tracer.events)
+            # Nothing on this connection passes the paused request, so its answers wait with it.
+            await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+            await until(lambda: "zk_notified" in [e["kind"] for e in c1.tracer.events[since:]], 60, "the event")
+            pause.release()
+            await closing
+            answered = [op for op in link.operations() if op.path == paths.member_ids("g") and op.op == "exists"]
+            assert len(answered) == (1 if by_pattern else 2)
 
 
 async def test_a_close_ends_a_registration_that_waits_for_another_session(chroot):

@@ -8,11 +8,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.assign import assign
 from comparison.exits import Exit
 from kernel.errors import UserError
+from tests.support.commands.called import output_of
 from tests.support.commands.installed import installed
 
 if TYPE_CHECKING:
@@ -21,16 +21,8 @@ if TYPE_CHECKING:
 GROUP = ("--members", "C0,C1,C2", "--topics", "t0=2,t1=2,t2=2,t3=2")
 
 
-def run(*arguments: str, code: Exit = Exit.AS_EXPECTED) -> str:
-    done = CliRunner().invoke(assign, list(arguments), standalone_mode=False, env={"COLUMNS": "80"})
-    if done.exception is not None:
-        raise done.exception
-    assert done.return_value == code, done.output
-    return done.stdout
-
-
 def test_strategies_are_side_by_side_and_moves_are_marked() -> None:
-    lines = run("-s", "sticky", "-s", "roundrobin", *GROUP, "--then", "leave", "C1").splitlines()
+    lines = output_of(assign, "-s", "sticky", "-s", "roundrobin", *GROUP, "--then", "leave", "C1").splitlines()
     assert lines[0] == "3 members, 8 partitions of 4 topics"
     after = lines[next(n for n, line in enumerate(lines) if line.startswith("leave C1 ")) :]
     assert next(line.split() for line in after if line.startswith("C0")) == [
@@ -46,28 +38,32 @@ def test_strategies_are_side_by_side_and_moves_are_marked() -> None:
 
 
 def test_step_may_be_quoted() -> None:
-    assert run(*GROUP, "--then", "leave C1") == run(*GROUP, "--then", "leave", "C1") == run(*GROUP, "--then=leave C1")
+    assert (
+        output_of(assign, *GROUP, "--then", "leave C1")
+        == output_of(assign, *GROUP, "--then", "leave", "C1")
+        == output_of(assign, *GROUP, "--then=leave C1")
+    )
 
 
 def test_every_line_fits_80_columns_and_ends_without_blanks() -> None:
     steps = ("--then", "join C3,C4:t1", "--then", "leave C0", "--then", "add-partitions t0=30")
-    for line in run("-s", "all,thread-range,thread-roundrobin-1.1", *GROUP, *steps).splitlines():
+    for line in output_of(assign, "-s", "all,thread-range,thread-roundrobin-1.1", *GROUP, *steps).splitlines():
         assert len(line) <= 80
         assert line == line.rstrip()
 
 
 def test_both_rounds_of_a_cooperative_rebalance_are_shown() -> None:
-    output = run("-s", "cooperative-sticky", "--members", "C0,C1", "--topics", "t=6", "--then", "join C2")
+    output = output_of(assign, "-s", "cooperative-sticky", "--members", "C0,C1", "--topics", "t=6", "--then", "join C2")
     assert "cooperative-sticky, round 1: C0 gives up t-4; C1 gives up t-5\n" in output
     assert "cooperative-sticky, round 2: C2 gets t-4 t-5\n" in output
 
 
 def test_large_group_is_cut_short_and_json_has_all_of_it() -> None:
     arguments = ("-s", "roundrobin", "--members", ",".join(f"m{n}" for n in range(100)), "--topics", "t=10000")
-    output = run(*arguments)
+    output = output_of(assign, *arguments)
     assert "and 60 more" in output
     assert "and 84 more" in output
-    found = json.loads(run(*arguments, "--format", "json"))
+    found = json.loads(output_of(assign, *arguments, "--format", "json"))
     owned = found["strategies"]["roundrobin"]["moments"][0]["owned"]
     assert len(owned) == 100
     assert owned["m1"]["t"] == list(range(1, 10_000, 100))
@@ -75,7 +71,8 @@ def test_large_group_is_cut_short_and_json_has_all_of_it() -> None:
 
 
 def test_json_has_rounds_moves_and_figures() -> None:
-    output = run(
+    output = output_of(
+        assign,
         "-s",
         "cooperative-sticky",
         "--members",
@@ -103,17 +100,24 @@ def test_file_gives_the_group_and_options_add_to_it(tmp_path: Path) -> None:
     path.write_text(
         'strategies = ["sticky"]\nthen = ["join C2"]\n[topics]\nt = 4\n[[members]]\nname = "C"\ncount = 2\n'
     )
-    found = json.loads(run(str(path), "--format", "json", "--then", "leave C2"))
+    found = json.loads(output_of(assign, str(path), "--format", "json", "--then", "leave C2"))
     assert list(found["strategies"]) == ["sticky"]
     assert found["steps"] == ["join C2", "leave C2"]
-    assert list(json.loads(run(str(path), "--format", "json", "-s", "range"))["strategies"]) == ["range"]
+    assert list(json.loads(output_of(assign, str(path), "--format", "json", "-s", "range"))["strategies"]) == ["range"]
     with pytest.raises(UserError, match="has members and topics"):
-        run(str(path), "--topics", "t=1")
+        output_of(assign, str(path), "--topics", "t=1")
 
 
 def test_strategy_that_refuses_the_group_is_told_and_the_others_are_shown() -> None:
-    output = run(
-        "-s", "range,thread-roundrobin-0.8.2", "--members", "a:t,b", "--topics", "t=1,u=1", code=Exit.NOT_AS_EXPECTED
+    output = output_of(
+        assign,
+        "-s",
+        "range,thread-roundrobin-0.8.2",
+        "--members",
+        "a:t,b",
+        "--topics",
+        "t=1,u=1",
+        code=Exit.NOT_AS_EXPECTED,
     )
     assert "thread-roundrobin-0.8.2 fails: round robin of 0.8.2 needs the same topics" in output
     assert "range " in output
@@ -134,7 +138,7 @@ def test_strategy_that_refuses_the_group_is_told_and_the_others_are_shown() -> N
 )
 def test_mistakes_are_refused(arguments: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        run(*arguments)
+        output_of(assign, *arguments)
 
 
 def test_own_strategy_is_found_by_its_entry_point_and_nothing_heavy_is_loaded(tmp_path: Path) -> None:

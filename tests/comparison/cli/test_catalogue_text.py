@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.catalogue_text import WIDTH, scenario_text
 from comparison.cli.scenarios import scenarios
 from comparison.pipeline.figures.unpromised import UNPROMISED
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import CATALOGUE, naming
+from tests.support.commands.called import output_of
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -122,7 +122,7 @@ def test_no_step_leaves_a_parameter_without_its_value(name: str) -> None:
 
 def test_list_shows_every_name_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
-    shown = CliRunner().invoke(scenarios).output.splitlines()
+    shown = output_of(scenarios).splitlines()
     assert set(CATALOGUE) <= {line.partition(" ")[0] for line in shown}
     assert max(map(len, shown)) <= WIDTH
 

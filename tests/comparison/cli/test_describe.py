@@ -6,11 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.describe import describe
-from comparison.exits import Exit
 from kernel.errors import UserError
+from tests.support.commands.called import output_of
 from tests.support.runs.seen_runs import ATTACK, write_cut, write_hostile
 
 if TYPE_CHECKING:
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
 
 
 def described(*arguments: object) -> list[str]:
-    done = CliRunner().invoke(describe, list(map(str, arguments)), standalone_mode=False, catch_exceptions=False)
-    assert done.return_value == Exit.AS_EXPECTED, done.output
-    return done.stdout.splitlines()
+    return output_of(describe, *arguments).splitlines()
 
 
 @pytest.fixture

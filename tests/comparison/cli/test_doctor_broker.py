@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli import doctor
 from comparison.cli.doctor_broker import BrokerLoop, _ask, loop_of
@@ -16,6 +15,7 @@ from kernel.broker.loop.loop_figures import LoopFigures
 from kernel.broker.server.server import BrokerServer
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
 from kernel.platform.ports import free_ports
+from tests.support.commands.called import output_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -80,13 +80,12 @@ def test_command_shows_the_brokers_figures(monkeypatch: pytest.MonkeyPatch) -> N
         return FOUND
 
     monkeypatch.setattr(doctor, "loop_of", found)
-    text = CliRunner().invoke(doctor.doctor, ["--broker", "127.0.0.1:9092"])
-    assert text.output.splitlines() == FOUND.lines()
-    json = CliRunner().invoke(doctor.doctor, ["--broker", "127.0.0.1:9092", "--reset", "--format", "json"])
-    assert '"longest_us": 1700' in json.output
+    assert output_of(doctor.doctor, "--broker", "127.0.0.1:9092").splitlines() == FOUND.lines()
+    json = output_of(doctor.doctor, "--broker", "127.0.0.1:9092", "--reset", "--format", "json")
+    assert '"longest_us": 1700' in json
     assert asked == [("127.0.0.1:9092", False), ("127.0.0.1:9092", True)]
 
 
 def test_reset_without_a_broker_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="Add --broker HOST:PORT"):
-        CliRunner().invoke(doctor.doctor, ["--reset"], catch_exceptions=False)
+        output_of(doctor.doctor, "--reset")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from comparison.cli.main import COMMANDS, main
-from comparison.cli.state import STATE_VARIABLE
+from comparison.cli.main import COMMANDS
 from comparison.exits import Exit
 from kernel.suggestions import closest, did_you_mean, placed, unknown, whole_sentences
+from tests.support.commands.called import code_of
 
 SCENARIO = """name = "mine"
 [[steps]]
@@ -161,26 +160,22 @@ SERVERS = [
 
 
 @pytest.fixture(autouse=True)
-def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+def folder_of_files(own_folder: Path) -> None:
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    (tmp_path / "runs" / "one" / "crash" / "eager" / "trace").mkdir(parents=True)
-    (tmp_path / "runs" / "latest").symlink_to("one")
-    (tmp_path / "runs" / "sweep-join").mkdir()
-    (tmp_path / "runs" / "sweep-join" / "sweep-plan.json").write_text("{}")
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "own.py").write_text("")
+        (own_folder / name).write_text(text)
+    (own_folder / "runs" / "one" / "crash" / "eager" / "trace").mkdir(parents=True)
+    (own_folder / "runs" / "latest").symlink_to("one")
+    (own_folder / "runs" / "sweep-join").mkdir()
+    (own_folder / "runs" / "sweep-join" / "sweep-plan.json").write_text("{}")
+    (own_folder / "tests").mkdir()
+    (own_folder / "own.py").write_text("")
 
 
 def complaints(arguments: list[str], code: Exit, capsys: pytest.CaptureFixture[str]) -> list[str]:
     """The lines of a command that fails, each checked."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
+    ended = code_of(*arguments)
     output = capsys.readouterr()
-    assert ended.value.code == code, output.err
+    assert ended == code, output.err
     assert output.out == ""
     assert "Traceback" not in output.err
     lines = [line for line in output.err.splitlines() if not NOTE.match(line)]
@@ -237,8 +232,7 @@ def test_value_of_the_wrong_kind_is_answered_with_what_it_is(
 def test_option_that_is_like_no_other_is_answered_without_a_guess(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(arguments)
+    code_of(*arguments)
     line = capsys.readouterr().err.strip()
     assert line == f"Error: no such option {arguments[-1]!r}. See `rebalance-lab {arguments[0]} --help`."
 

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import resource
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from comparison.cli.experiments import after_interrupt, with_seed
-from comparison.cli.main import main
-from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.support.commands.called import code_of
 
 COMMANDS = (
     [],
@@ -47,26 +41,7 @@ COMMANDS = (
 CONSUMED = ("consume", "--group", "g", "--topic", "t", "--design")
 
 
-@pytest.fixture(autouse=True)
-def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
-
-
-def code_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

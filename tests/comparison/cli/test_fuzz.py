@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from comparison.cli.fuzz import going_on
-from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.fuzzer import Wanted
@@ -20,26 +18,16 @@ from comparison.fuzzing.summary import Summary
 from comparison.run_folder import new_bundle
 from comparison.scenarios.plan.scenario_text import as_file
 from kernel.designs import COORDINATED, DESIGN_NAMES
+from tests.support.commands.called import code_of
 
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-
-
-def code_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["fuzz", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ("--seed", "7", "--first", "3", "--schedules", "8", "--dry-run")
-    assert code_of(*given) == Exit.AS_EXPECTED
+    assert code_of("fuzz", *given) == Exit.AS_EXPECTED
     first = capsys.readouterr()
     assert first.err == ""
     what, where, _, *lines = first.out.splitlines()
@@ -48,7 +36,7 @@ def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
     titles = [line.strip().partition(":")[0] for line in lines]
     assert titles == [f"{number} {design}" for number in (3, 4) for design in COORDINATED][:8]
     assert all(": form · " in line for line in lines)
-    code_of(*given)
+    code_of("fuzz", *given)
     assert capsys.readouterr().out == first.out
     assert not list(tmp_path.iterdir())
 
@@ -66,7 +54,7 @@ def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
     ],
 )
 def test_what_is_refused(given: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert code_of(*given) == Exit.USAGE
+    assert code_of("fuzz", *given) == Exit.USAGE
     assert why in capsys.readouterr().err
 
 
@@ -100,7 +88,7 @@ def test_command_to_go_on_repeats_nothing_and_leaves_nothing_out(
 
 def test_command_to_go_on_is_accepted_and_draws_what_was_left(capsys: pytest.CaptureFixture[str]) -> None:
     given = ("--design", "server,eager,static", "--seed", "7", "--first", "4:eager", "--schedules", "5", "--dry-run")
-    assert code_of(*given, "--format", "json") == Exit.AS_EXPECTED
+    assert code_of("fuzz", *given, "--format", "json") == Exit.AS_EXPECTED
     schedules = json.loads(capsys.readouterr().out)["schedules"]
     titles = [f"{each['number']} {each['design']}" for each in schedules]
     assert titles == ["4 eager", "4 static", "5 server", "5 eager", "5 static"]
@@ -114,10 +102,9 @@ def test_command_to_repeat_a_counterexample_is_accepted_without_a_warning(
         schedule = draw(7, number, design)
         path = tmp_path / f"counterexample-{number}-{design}.toml"
         path.write_text(as_file(schedule.scenario(path.stem)))
-        with pytest.raises(SystemExit) as ended:
-            main(["run", str(path), "--design", design, "--seed", str(schedule.run_seed), "--dry-run"])
+        assert code_of("run", path, "--design", design, "--seed", schedule.run_seed, "--dry-run") == Exit.AS_EXPECTED
         output = capsys.readouterr()
-        assert (ended.value.code, output.err) == (Exit.AS_EXPECTED, "")
+        assert output.err == ""
         assert f"  {path.stem} · {design}: about " in output.out
 
 
@@ -127,9 +114,7 @@ def test_what_a_command_without_runs_left_is_not_said_to_be_analysable(
     """A fuzzer that finds nothing keeps no run, and `runs/latest` is its folder."""
     new_bundle(tmp_path / "runs", "fuzz")
     for command in ("analyze", "report", "describe", "diagram", "trace"):
-        with pytest.raises(SystemExit) as ended:
-            main([command, "runs/latest"])
-        assert ended.value.code == Exit.USAGE
+        assert code_of(command, "runs/latest") == Exit.USAGE
         told = capsys.readouterr().err
         assert "rebalance-lab analyze" not in told
         assert "Give the folder of a run" in told or "Give a folder that `run` or `compare` created" in told

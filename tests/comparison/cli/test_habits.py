@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from comparison.cli.main import cli, main
-from comparison.cli.state import STATE_VARIABLE
+from comparison.cli.main import cli
 from comparison.exits import Exit
 from kernel.platform.ports import free_ports
 from tests.comparison.cli.test_options import commands
+from tests.support.commands.called import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,18 +70,7 @@ UNREACHABLE = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-
-
-def code_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def options(command: click.Command) -> dict[str, click.Option]:

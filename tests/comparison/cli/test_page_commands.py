@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import pytest
 
-from comparison.cli.state import STATE_VARIABLE
 from tests.support.pages.typed_commands import commands, commands_in_text, parsed
 
 ROOT = Path(__file__).parents[3]
@@ -24,9 +23,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_command_of_a_page_can_be_typed(command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("own_folder")
+def test_command_of_a_page_can_be_typed(command: str) -> None:
     assert parsed(command).command.name
 
 

@@ -7,10 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.report import report
 from kernel.errors import EnvironmentFault, UserError
+from tests.support.commands.called import output_of
 from tests.support.runs.seen_runs import analysed_inline, write_cut
 
 if TYPE_CHECKING:
@@ -25,40 +25,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def reported(*arguments: object) -> str:
-    result = CliRunner().invoke(report, [str(each) for each in arguments], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
-
-
 def lanes(path: Path) -> list[str]:
     return re.findall(r'id="([\w-]+)-lanes"', path.read_text(encoding="utf-8"))
 
 
 def test_whole_result_is_written_beside_it(folder: Path) -> None:
-    assert reported(folder) == f"{folder / 'report.html'}\n"
+    assert output_of(report, folder) == f"{folder / 'report.html'}\n"
     assert lanes(folder / "report.html") == ["split-brain-zookeeper", "split-brain-eager"]
 
 
 def test_one_run_of_a_result_is_shown_alone(folder: Path, tmp_path: Path) -> None:
-    reported(folder / "split-brain" / "eager", "-o", tmp_path / "x.html")
+    output_of(report, folder / "split-brain" / "eager", "-o", tmp_path / "x.html")
     assert lanes(tmp_path / "x.html") == ["split-brain-eager"]
 
 
 def test_a_part_does_not_replace_the_report_of_the_whole(folder: Path) -> None:
     with pytest.raises(UserError, match="Say with -o where its page goes"):
-        reported(folder / "split-brain" / "eager")
+        output_of(report, folder / "split-brain" / "eager")
 
 
 def test_runs_of_several_results_are_on_one_page(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(folder / "split-brain" / "zookeeper", other / "split-brain" / "zookeeper")
     analysed_inline(other)
-    reported(folder / "split-brain" / "eager", other, "-o", tmp_path / "both.html")
+    output_of(report, folder / "split-brain" / "eager", other, "-o", tmp_path / "both.html")
     assert sorted(lanes(tmp_path / "both.html")) == ["split-brain-eager", "split-brain-zookeeper"]
     with pytest.raises(UserError, match=r"split-brain in zookeeper is in .* and in .*. Give one of them"):
-        reported(folder, other, "-o", tmp_path / "both.html")
+        output_of(report, folder, other, "-o", tmp_path / "both.html")
 
 
 @pytest.mark.parametrize(
@@ -69,21 +62,21 @@ def test_what_was_not_analysed_is_refused_with_the_remedy(tmp_path: Path, broken
     if broken is not None:
         (tmp_path / "result.json").write_bytes(broken)
     with pytest.raises(UserError, match=f"{complaint}.*Give a folder that `run` or `compare` created"):
-        reported(tmp_path, "-o", tmp_path / "x.html")
+        output_of(report, tmp_path, "-o", tmp_path / "x.html")
     (tmp_path / "run.json").write_text("{}")
     with pytest.raises(UserError, match=f"{complaint}.*rebalance-lab analyze"):
-        reported(tmp_path, "-o", tmp_path / "x.html")
+        output_of(report, tmp_path, "-o", tmp_path / "x.html")
 
 
 def test_unwritable_file_is_named(folder: Path) -> None:
     with pytest.raises(EnvironmentFault, match=r"cannot write /nowhere/x\.html"):
-        reported(folder, "-o", "/nowhere/x.html")
+        output_of(report, folder, "-o", "/nowhere/x.html")
 
 
 @pytest.mark.parametrize("starts", [True, False])
 def test_page_is_opened_in_the_browser(folder: Path, monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or starts)
-    said = reported(folder, "--open")
+    said = output_of(report, folder, "--open")
     assert opened == [(folder / "report.html").as_uri()]
     assert ("no browser could be started" in said) is not starts

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
-from comparison.cli.main import main
 from comparison.exits import Exit
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.step_names import STEPS
+from tests.support.commands.called import code_of
 from tests.support.commands.complaints import place_first
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-def called(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(list(arguments))
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
+    import pytest
 
 
 def test_a_printed_scenario_is_planned_as_the_original(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called("scenarios", "crash", "--as-file") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "crash", "--as-file") == Exit.AS_EXPECTED
     mine = tmp_path / "mine.toml"
     mine.write_text(capsys.readouterr().out.replace('name = "crash"', 'name = "mine"'))
-    assert called("run", "join", str(mine), "crash", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert code_of("run", "join", str(mine), "crash", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
     planned = [line.strip().partition(":")[0] for line in capsys.readouterr().out.splitlines()[4:]]
     designs = ("zookeeper", "eager")
     assert planned == [f"{name} · {design}" for name in ("crash", "join", "mine") for design in designs]
@@ -36,14 +29,14 @@ def test_a_printed_scenario_is_planned_as_the_original(tmp_path: Path, capsys: p
 def test_compare_takes_scenarios_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = tmp_path / "mine.toml"
     mine.write_text('name = "compared"\n[[steps]]\nstep = "form"\n')
-    assert called("compare", str(mine), "--design", "eager", "--dry-run") == Exit.AS_EXPECTED
+    assert code_of("compare", str(mine), "--design", "eager", "--dry-run") == Exit.AS_EXPECTED
     assert "\n  compared · eager: about " in capsys.readouterr().out
 
 
 def test_every_complaint_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = tmp_path / "wrong.toml"
     wrong.write_text('name = "wrong"\nbudget = 3\n[[steps]]\nstep = "fork"\n')
-    assert called("run", str(wrong)) == Exit.USAGE
+    assert code_of("run", str(wrong)) == Exit.USAGE
     first, second = map(place_first, capsys.readouterr().err.splitlines())
     assert first.startswith(f"{wrong}, line 2, column 1: unknown key 'budget'. Did you mean 'budget_s'?")
     assert second.startswith(f"{wrong}, line 4, column 1: unknown step 'fork'. Did you mean 'form'?")
@@ -53,7 +46,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
     for number in (1, 2):
         text = f'name = "twin"\nbudget_s = {number}\n[[steps]]\nstep = "form"\n'
         (tmp_path / f"{number}.toml").write_text(text)
-    assert called("run", str(tmp_path / "1.toml"), str(tmp_path / "2.toml"), "--dry-run") == Exit.USAGE
+    assert code_of("run", str(tmp_path / "1.toml"), str(tmp_path / "2.toml"), "--dry-run") == Exit.USAGE
     assert "both have the name 'twin'. Choose another one" in capsys.readouterr().err
 
 
@@ -62,16 +55,16 @@ def test_a_file_may_say_the_seed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for name, seed in (("one", 5), ("two", 6)):
         (tmp_path / f"seeded-{name}.toml").write_text(text.format(f"seeded-{name}", seed))
     one, two = (str(tmp_path / f"seeded-{name}.toml") for name in ("one", "two"))
-    assert called("run", one, "--dry-run") == Exit.AS_EXPECTED
+    assert code_of("run", one, "--dry-run") == Exit.AS_EXPECTED
     assert "seed 5" in capsys.readouterr().out
-    assert called("run", one, "--dry-run", "--seed", "7") == Exit.AS_EXPECTED
+    assert code_of("run", one, "--dry-run", "--seed", "7") == Exit.AS_EXPECTED
     assert "seed 7" in capsys.readouterr().out
-    assert called("run", one, two, "--dry-run") == Exit.USAGE
+    assert code_of("run", one, two, "--dry-run") == Exit.USAGE
     assert "different seeds (5, 6). Choose one by --seed" in capsys.readouterr().err
 
 
 def test_everything_that_a_file_can_have_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert called("scenarios", "--steps") == Exit.AS_EXPECTED
+    assert code_of("scenarios", "--steps") == Exit.AS_EXPECTED
     listed = capsys.readouterr().out
     assert {f"  {name}" for name in (*STEPS, *FAULTS, "settles", "zombie commits")} <= set(listed.splitlines())
 
@@ -80,12 +73,12 @@ def test_a_copy_that_loses_the_variants_of_its_original_causes_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = tmp_path / "mine.toml"
-    called("scenarios", "stale-view", "--as-file")
+    code_of("scenarios", "stale-view", "--as-file")
     mine.write_text(capsys.readouterr().out.replace('name = "stale-view"', 'name = "my-view"'))
     warning = "warning: my-view runs without the variant of stale-view: to compare with, add stale-view-synced"
-    assert called("run", str(mine), "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert code_of("run", str(mine), "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
     assert warning in capsys.readouterr().err
-    assert called("run", str(mine), "stale-view-synced", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert code_of("run", str(mine), "stale-view-synced", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
     assert warning not in capsys.readouterr().err
-    assert called("run", "stale-view", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
+    assert code_of("run", "stale-view", "--dry-run", "--seed", "1") == Exit.AS_EXPECTED
     assert "runs without" not in capsys.readouterr().err

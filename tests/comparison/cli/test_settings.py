@@ -8,21 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.settings import settings
 from comparison.scenarios.plan.setting_rows import rows
 from kernel.errors import ConfigurationError
-
-
-def printed(*arguments: str) -> str:
-    result = CliRunner().invoke(settings, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+from tests.support.commands.called import output_of
 
 
 def test_list_has_every_setting_under_its_part_in_80_columns() -> None:
-    lines = printed().splitlines()
+    lines = output_of(
+        settings,
+    ).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.partition(" (")[0] for line in lines if line and not line.startswith(" ")] == [
         "zookeeper members",
@@ -38,12 +34,12 @@ def test_list_has_every_setting_under_its_part_in_80_columns() -> None:
 
 def test_every_setting_in_full_is_80_columns_wide_but_for_its_command() -> None:
     for name in {row.setting.name for row in rows()}:
-        lines = printed(name).splitlines()
+        lines = output_of(settings, name).splitlines()
         assert all(len(line) <= 80 for line in lines if "--" not in line and "http" not in line), name
 
 
 def test_one_setting_in_full_has_what_a_user_has_to_know() -> None:
-    text = " ".join(printed("session.timeout.ms").split())
+    text = " ".join(output_of(settings, "session.timeout.ms").split())
     for part in (
         "of the members of eager, static, cooperative and delayed",
         "values 1 or more, in ms",
@@ -58,23 +54,23 @@ def test_one_setting_in_full_has_what_a_user_has_to_know() -> None:
 
 
 def test_a_setting_that_several_parts_have_is_shown_for_each() -> None:
-    text = printed("auto.offset.reset")
+    text = output_of(settings, "auto.offset.reset")
     assert "largest, 0.8 to 1.1" in text
     assert "latest since 0.9" in text
 
 
 def test_a_part_of_a_name_lists_the_settings_that_have_it() -> None:
-    assert printed("backoff").splitlines()[1] == "  rebalance.backoff.ms = unset"
+    assert output_of(settings, "backoff").splitlines()[1] == "  rebalance.backoff.ms = unset"
 
 
 def test_design_leaves_out_what_does_not_matter_to_it() -> None:
-    names = {each["name"] for each in json.loads(printed("--design", "zookeeper", "--format", "json"))}
+    names = {each["name"] for each in json.loads(output_of(settings, "--design", "zookeeper", "--format", "json"))}
     assert {"rebalance.backoff.ms", "message.max.bytes"} <= names
     assert not names & {"session.timeout.ms", "group.initial.rebalance.delay.ms", "command.wait.ms"}
 
 
 def test_json_has_everything_of_every_setting() -> None:
-    data = json.loads(printed("--format", "json"))
+    data = json.loads(output_of(settings, "--format", "json"))
     assert len(data) == len(rows())
     (session,) = (each for each in data if each["name"] == "session.timeout.ms")
     assert session["kafka"] == {"0.9": "30000", "0.10.1": "10000", "3.0": "45000"}
@@ -93,7 +89,7 @@ def test_json_has_everything_of_every_setting() -> None:
 )
 def test_a_name_that_is_not_there_is_refused_with_what_to_do(arguments: list[str], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
-        CliRunner().invoke(settings, arguments, catch_exceptions=False)
+        output_of(settings, *arguments)
 
 
 def test_the_command_loads_no_consumer_and_no_schemas() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -15,20 +14,10 @@ from comparison.pipeline.generated.runs import write_synthetic
 from kernel.platform.ports import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 #: The promise is 20 s; a session's start alone takes longer while other tests run.
 SOON_S = 90
-
-
-@pytest.fixture
-def silent_port() -> Iterator[int]:
-    """Something listens there and never answers."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 def analyzed(folder: Path, *options: str) -> tuple[int, str]:
@@ -56,10 +45,10 @@ def test_master_that_is_not_there_is_named_with_the_remedy(tmp_path: Path) -> No
     assert f"no Spark master at spark://127.0.0.1:{port} (127.0.0.1:{port}: Connection refused). Start it" in line
 
 
-def test_listener_that_is_no_master_is_named_with_the_remedy(tmp_path: Path, silent_port: int) -> None:
-    code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{silent_port}")
+def test_listener_that_is_no_master_is_named_with_the_remedy(tmp_path: Path, taken_port: int) -> None:
+    code, line = analyzed(tmp_path, "--master", f"spark://127.0.0.1:{taken_port}")
     assert code == Exit.USAGE
-    assert f"spark://127.0.0.1:{silent_port} is no Spark master, or not of version 4.3.0" in line
+    assert f"spark://127.0.0.1:{taken_port} is no Spark master, or not of version 4.3.0" in line
     assert line.endswith("Correct --master.")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.main import main
 from comparison.exits import Exit
+from tests.support.commands.called import code_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,22 +20,12 @@ rebalance.max.retries = [1, 4]
 """
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-
-
-def code_of(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["sweep", *arguments])
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ("--grid", "scenario=split-brain,join", "--grid", "design=eager", "--grid", "members=4,16", "--dry-run")
-    assert code_of(*given) == Exit.AS_EXPECTED
+    assert code_of("sweep", *given) == Exit.AS_EXPECTED
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         "would make 3 runs of 3 combinations with seed 1, in about 75 s",
@@ -58,7 +47,7 @@ def test_file_names_the_folder_and_the_command_line_replaces_its_axes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "retries.toml").write_text(GRID)
-    assert code_of("retries.toml", "--grid", "rebalance.max.retries=2..8*2", "--seeds", "2", "--dry-run") == 0
+    assert code_of("sweep", "retries.toml", "--grid", "rebalance.max.retries=2..8*2", "--seeds", "2", "--dry-run") == 0
     said = capsys.readouterr()
     assert "6 runs of 3 combinations with seeds 1 to 2" in said.out
     assert "results: runs/sweep-retries" in said.out
@@ -67,7 +56,7 @@ def test_file_names_the_folder_and_the_command_line_replaces_its_axes(
 
 def test_warnings_of_settings_are_given_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "retries.toml").write_text(GRID.replace("[1, 4]", "[1, 2, 3]"))
-    assert code_of("retries.toml", "--dry-run") == 0
+    assert code_of("sweep", "retries.toml", "--dry-run") == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "gives up" in line]
     assert warning.startswith("note: zookeeper: rebalance.max.retries x rebalance.backoff.ms is 1000 ms")
     assert warning.endswith("(and 2 similar)")
@@ -75,7 +64,7 @@ def test_warnings_of_settings_are_given_once(tmp_path: Path, capsys: pytest.Capt
 
 def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) -> None:
     def folder(*arguments: str) -> str:
-        assert code_of("--grid", "scenario=join", *arguments, "--dry-run") == 0
+        assert code_of("sweep", "--grid", "scenario=join", *arguments, "--dry-run") == 0
         return capsys.readouterr().out.splitlines()[1]
 
     assert folder("--seeds", "2") == folder("--seeds", "2")
@@ -99,5 +88,5 @@ def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) ->
 def test_mistake_ends_with_its_remedy(
     arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert code_of(*arguments) == Exit.USAGE
+    assert code_of("sweep", *arguments) == Exit.USAGE
     assert message in " ".join(capsys.readouterr().err.split())

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comparison.cli.state import STATE_VARIABLE
 from docs.generators.tutorial import PAGE, differences, play
 from docs.generators.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
 from tests.support.pages.typed_commands import parsed
@@ -42,9 +41,8 @@ b
 @pytest.mark.parametrize(
     "command", sorted({step.command for block in BLOCKS for step in block.steps if "rebalance-lab" in step.command})
 )
-def test_commands_and_options_of_the_page_exist(command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("own_folder")
+def test_commands_and_options_of_the_page_exist(command: str) -> None:
     parsed(command)
 
 

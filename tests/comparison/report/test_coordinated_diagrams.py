@@ -13,7 +13,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.diagram import diagram
 from comparison.report.diagrams.sequence import sequence
@@ -25,6 +24,7 @@ from comparison.report.history.exchanges import member_lines, without_details
 from comparison.report.history.group_history import listing, read_history
 from kernel.trace.reader import Trace
 from tests.comparison.report.mermaid import GANTT, SEQUENCE
+from tests.support.commands.called import output_of
 from tests.support.trace.tracers import read_traces
 
 RECORDED = Path(__file__).with_name("coordinated")
@@ -36,10 +36,7 @@ def history_of(name: str):
 
 
 def drawn(name: str, *arguments: str) -> str:
-    result = CliRunner().invoke(diagram, [str(RECORDED / name), *arguments], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
+    return output_of(diagram, RECORDED / name, *arguments)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -25,6 +25,7 @@ from kernel.errors import UserError
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.comparison.report.mermaid import GANTT, SEQUENCE
+from tests.support.commands.called import output_of
 from tests.support.consumers.zookeeper import SETTINGS, produce, running_broker
 from tests.support.trace.tracers import read_traces
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -42,10 +43,7 @@ def history():
 
 
 def drawn(*arguments: str) -> str:
-    result = CliRunner().invoke(diagram, [str(RECORDED), *arguments], standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
+    return output_of(diagram, RECORDED, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +61,7 @@ def test_a_recorded_crash_is_drawn_as_recorded(golden, arguments):
 
 def test_the_same_traces_give_the_same_text_in_any_order():
     files = sorted(map(str, RECORDED.glob("*.jsonl")))
-    made = [
-        CliRunner().invoke(diagram, [*names, "--format", "markdown"]).output
-        for names in (files, files[::-1], files * 2)
-    ]
+    made = [output_of(diagram, *names, "--format", "markdown") for names in (files, files[::-1], files * 2)]
     assert made[0] == made[1] == made[2] == drawn("--format", "markdown")
 
 
@@ -224,10 +219,8 @@ def changed(folder: Path, **header: object) -> Path:
     ],
 )
 def test_files_that_are_not_traces_of_one_group_are_refused_with_a_reason(tmp_path, files, complaint):
-    arguments = [str(path) for path in files(tmp_path)]
-    result = CliRunner().invoke(diagram, arguments, standalone_mode=False)
-    assert isinstance(result.exception, UserError)
-    assert complaint in str(result.exception)
+    with pytest.raises(UserError, match=re.escape(complaint)):
+        output_of(diagram, *files(tmp_path))
 
 
 def written(path: Path, text: str) -> Path:
@@ -264,9 +257,7 @@ async def test_live_members_are_drawn(chroot, tmp_path):
         await produce(broker, "t", 4, range(3))
         async with joined(chroot, tmp_path, "c1"), joined(chroot, tmp_path, "c2"):
             pass
-    result = CliRunner().invoke(diagram, [str(tmp_path / "c1.jsonl"), str(tmp_path / "c2.jsonl"), "--rebalance", "2"])
-    assert result.exit_code == 0, result.output
-    text = result.output
+    text = output_of(diagram, tmp_path / "c1.jsonl", tmp_path / "c2.jsonl", "--rebalance", "2")
     assert "participant p1 as c1\n    participant p2 as c2\n    participant zk as ZooKeeper" in text
     assert text.index("registers: create ids/c2") < text.index("zk--)p1: the children of ids have changed")
     assert all(SEQUENCE.fullmatch(line) for line in text.splitlines())

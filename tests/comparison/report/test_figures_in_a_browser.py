@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from docs.generators.machine_page import DIAGRAMS
-from tests.support.pages.browser import running_browser
 
 #: Drawn from the code, not from a run.
 GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg", "reconciliation.svg")
@@ -25,9 +24,8 @@ OVERLAPS = """() => {
 }"""
 
 
-def test_no_text_of_a_generated_figure_covers_another_or_leaves_its_box():
-    with running_browser() as browser:
-        page = browser.new_page()
-        for path in sorted(path for pattern in GENERATED for path in DIAGRAMS.glob(pattern)):
-            page.goto(path.as_uri())
-            assert page.evaluate(OVERLAPS) == [], path.name
+def test_no_text_of_a_generated_figure_covers_another_or_leaves_its_box(browser):
+    page = browser.new_page()
+    for path in sorted(path for pattern in GENERATED for path in DIAGRAMS.glob(pattern)):
+        page.goto(path.as_uri())
+        assert page.evaluate(OVERLAPS) == [], path.name

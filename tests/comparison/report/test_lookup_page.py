@@ -6,7 +6,6 @@ import re
 import shlex
 
 import pytest
-from click.testing import CliRunner
 
 from comparison.cli.coordinating import coordinator
 from coordinator.groups.placement import partition_of
@@ -25,6 +24,7 @@ from docs.generators.lookup_page import (
 from kernel.errors import UserError
 from kernel.java_hash import INT_MIN, java_hash
 from tests.coordinator.groups.test_placement import VECTORS
+from tests.support.commands.called import output_of
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -67,14 +67,15 @@ def test_only_the_smallest_hash_code_tells_the_articles_formula_from_kafkas():
 
 def test_command_on_the_lookup_page_prints_the_partition():
     assert f"\n{COMMAND}\n" in TEXT
-    done = CliRunner().invoke(coordinator, shlex.split(COMMAND)[3:], standalone_mode=False)
-    assert done.stdout == f"{EXAMPLE}: partition {partition_of(EXAMPLE, PARTITIONS)} of {PARTITIONS}\n"
+    assert (
+        output_of(coordinator, *shlex.split(COMMAND)[3:])
+        == f"{EXAMPLE}: partition {partition_of(EXAMPLE, PARTITIONS)} of {PARTITIONS}\n"
+    )
 
 
 def test_a_number_of_partitions_and_a_broker_to_ask_are_refused_together():
-    asked = [EXAMPLE, "--partitions", "50", "--bootstrap-server", "127.0.0.1:1"]
-    done = CliRunner().invoke(coordinator, asked, standalone_mode=False)
-    assert isinstance(done.exception, UserError)
+    with pytest.raises(UserError):
+        output_of(coordinator, EXAMPLE, "--partitions", "50", "--bootstrap-server", "127.0.0.1:1")
 
 
 @pytest.mark.parametrize("name", [EXAMPLE, TRAP])

@@ -10,21 +10,14 @@ import pytest
 from comparison.report.drawing.layout import USUAL_WIDTH
 from comparison.report.page import page as page_of
 from comparison.run_folder import write_json
-from tests.support.pages.browser import DESKTOP, PHONE, running_browser, visit
+from tests.support.pages.browser import DESKTOP, PHONE, visit
 from tests.support.runs.results import herd
 from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.pages.browser import running_browser, visit
+from tests.support.pages.browser import visit
 from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
 from comparison.cli.main import cli
@@ -18,6 +17,7 @@ from comparison.group_readers.columns import GroupSeen, Keeper, MemberRow, Part,
 from comparison.report.sweep.terminal import render_sweep
 from comparison.report.terminal import render
 from kernel.values import TopicPartition
+from tests.support.commands.called import output_of
 from tests.support.runs.results import every_design
 from tests.support.runs.sweeps import data_of, plan_of, result_of
 
@@ -33,9 +33,7 @@ _FIGURE = re.compile(r"[0-9][0-9,.]*")
 
 def commanded(*arguments: str) -> Callable[[int], str]:
     def shown(width: int) -> str:
-        done = CliRunner(env={"COLUMNS": str(width)}).invoke(cli, list(arguments), catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.stdout
+        return output_of(cli, *arguments, columns=width)
 
     return shown
 

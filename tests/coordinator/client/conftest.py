@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -10,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coordinator.service.mount import mount
-from kernel.trace.writer import SilentTracer
-from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import broker_thread
 from tests.support.brokers.topics import topics_of
 from tests.support.consumers.eager import eager
@@ -67,18 +64,7 @@ def leaving_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def places(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    async def make(folder: str) -> None:
-        async with await ZooKeeperSession.open(
-            zookeeper.connect_string,
-            session_timeout_ms=15_000,
-            tracer=SilentTracer(),
-            name="subscriptions",
-            connection_timeout_ms=10_000,
-        ) as session:
-            await session.create(folder)
-
     data_dir = tmp_path_factory.mktemp("subscriptions")  # a name that no other module has
-    asyncio.run(make(f"/{data_dir.name}"))
     chroot = f"{zookeeper.connect_string}/{data_dir.name}"
     with broker_thread(chroot, data_dir, mount=(mount,)) as bootstrap:
         yield Places(bootstrap)

@@ -4,55 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import TcpProxy
 from coordinator.client.server.calls import ServerCalls
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.membership.effects import Identity
-from coordinator.service.mount import mount
 from kernel.clock import SystemClock
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper.chroot import split_chroot
 from tests.coordinator.designs.commanded_child import commanded_child
-from tests.support.brokers.live import client_of, create_topics, running_broker
+from tests.support.brokers.live import client_of
 from tests.support.consumers.commander import commanded
 from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
+from tests.support.consumers.laboratory import laboratory
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, expire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from kernel.broker.broker import Broker
     from tests.support.consumers.consuming import Running
+    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 EVERYTHING = partitions_of("t", 4)
 P0 = TopicPartition("t", 0)
 
 
-@asynccontextmanager
-async def laboratory(
+def server_group(
     chroot: str, data_dir: Path, *settings: dict[str, str], broker_settings: dict[str, str] | None = None
-) -> AsyncIterator[tuple[Broker, list[Running]]]:
-    """A broker with topic t of four partitions, and members that poll, one for each given settings."""
-    async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(
-            running_broker(chroot, data_dir, settings=broker_settings, mount=(mount,))
-        )
-        await create_topics(broker, {"t": 4})
-        running = []
-        for given in settings:
-            member = commanded(bootstrap_of(broker), chroot, settings=given)
-            stack.push_async_callback(member.close)
-            running.append(await member.begin({"t": 1}))
-        yield broker, running
+) -> AbstractAsyncContextManager[tuple[Broker, list[Running]]]:
+    """A laboratory of members of this design."""
+    return laboratory(
+        chroot,
+        data_dir,
+        *settings,
+        member=lambda bootstrap, given: commanded(bootstrap, chroot, settings=given),
+        broker_settings=broker_settings,
+    )
 
 
 def id_of(member: Running) -> str:
@@ -83,7 +78,7 @@ async def commit_as(broker: Broker, identity: Identity, offset: int) -> str:
 
 
 async def test_members_join_and_leave_and_every_record_is_delivered_once(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, {}, {}) as (broker, members):
+    async with server_group(chroot, tmp_path, {}, {}) as (broker, members):
         async with producing(bootstrap_of(broker)) as producer:
             await producer.send("t", 10)
             await shared_out(members, EVERYTHING)
@@ -109,7 +104,7 @@ async def test_members_join_and_leave_and_every_record_is_delivered_once(chroot:
 
 
 async def test_expired_member_is_removed_from_the_group_and_its_commit_is_refused(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
+    async with server_group(chroot, tmp_path, {}, {}) as (broker, (dying, other)):
         await shared_out([dying, other], EVERYTHING)
         old, assigned, given_up = id_of(dying), dying.tracer.of("partitions_assigned")[-1], dying.owned
         heard = len(dying.listener.heard)
@@ -128,47 +123,43 @@ async def test_expired_member_is_removed_from_the_group_and_its_commit_is_refuse
         assert (await dying.consumer.commit({not_mine: 1})).refused == {not_mine: "PARTITION_NOT_ASSIGNED"}
 
 
-def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
-    chroot: str, tmp_path: Path
+async def test_process_frozen_past_its_session_returns_fenced_and_a_killed_one_does_not_return(
+    chroot: str, tmp_path: Path, link: ZooKeeperProxy
 ) -> None:
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
-            producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
-            await producer.send("t", 10)
-            child = await stack.enter_async_context(
-                commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
-            )
-            await until(
-                lambda: child.owned == 2 and len(member.owned) == 2,
-                60,
-                lambda: f"two and two: {child.owned} {member.owned}",
-            )
-            await until(lambda: len(child.of("commit_answered")) > 0, 60, "a commit of the child")
-            child.process.send_signal(signal.SIGSTOP)
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await shared_out([member], EVERYTHING)
-            old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
-            child.process.send_signal(signal.SIGCONT)
-            await until(lambda: len(child.of("member_started")) == 2, 60, "the child under a new id")
-            await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
-            lost = child.of("partitions_lost")
-            assert [event["member"] for event in lost] == [old]
-            # It may read the answer to a commit that was in flight when it was stopped.
-            written, written_later = commits_of(broker, old)
-            late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
-            accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
-            assert written
-            assert set(accepted) <= written
-            assert written_later == set()
-            assert {event["outcome"] for event in late} <= {"accepted", "refused", "dropped"}
-            assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
-            child.process.kill()
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await shared_out([member], EVERYTHING)
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(test())
+    async with AsyncExitStack() as stack:
+        broker, (member,) = await stack.enter_async_context(server_group(chroot, tmp_path, {}))
+        producer = await stack.enter_async_context(producing(bootstrap_of(broker)))
+        await producer.send("t", 10)
+        child = await stack.enter_async_context(
+            commanded_child(link.connect_string, bootstrap_of(broker), tmp_path / "child.jsonl", 30_000)
+        )
+        await until(
+            lambda: child.owned == 2 and len(member.owned) == 2,
+            60,
+            lambda: f"two and two: {child.owned} {member.owned}",
+        )
+        await until(lambda: len(child.of("commit_answered")) > 0, 60, "a commit of the child")
+        child.process.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await shared_out([member], EVERYTHING)
+        old, before = child.of("member_started")[-1]["member"], len(child.of("commit_answered"))
+        child.process.send_signal(signal.SIGCONT)
+        await until(lambda: len(child.of("member_started")) == 2, 60, "the child under a new id")
+        await until(lambda: child.owned == 2 and len(member.owned) == 2, 60, "two partitions each again")
+        lost = child.of("partitions_lost")
+        assert [event["member"] for event in lost] == [old]
+        # It may read the answer to a commit that was in flight when it was stopped.
+        written, written_later = commits_of(broker, old)
+        late = [event for event in child.of("commit_answered")[before:] if event["member"] == old]
+        accepted = [(event["partition"], event["offset"]) for event in late if event["outcome"] == "accepted"]
+        assert written
+        assert set(accepted) <= written
+        assert written_later == set()
+        assert {event["outcome"] for event in late} <= {"accepted", "refused", "dropped"}
+        assert await commit_as(broker, Identity(old, lost[0]["generation"]), 0) == "UNKNOWN_CONSUMER"
+        child.process.kill()
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await shared_out([member], EVERYTHING)
 
 
 async def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_others_get_them(
@@ -176,7 +167,7 @@ async def test_member_cut_off_from_zookeeper_gives_up_its_partitions_before_othe
 ) -> None:
     """Only from ZooKeeper: the coordinator, which it still reaches, sees its id go; its own clock may be first."""
     async with AsyncExitStack() as stack:
-        broker, (member,) = await stack.enter_async_context(laboratory(chroot, tmp_path, {}))
+        broker, (member,) = await stack.enter_async_context(server_group(chroot, tmp_path, {}))
         servers, folder = split_chroot(chroot)
         proxy = TcpProxy("cut", SilentTracer())
         stack.push_async_callback(proxy.stop)
@@ -201,7 +192,7 @@ async def test_callback_that_does_not_return_stalls_the_group_until_the_rebalanc
 ) -> None:
     """The stall of this design: all other members have stopped, and wait for the one that does not acknowledge."""
     timeout = {"group.server.rebalance.timeout.ms": "2000"}
-    async with laboratory(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
+    async with server_group(chroot, tmp_path, {}, {}, broker_settings=timeout) as (broker, (stuck, other)):
         await shared_out([stuck, other], EVERYTHING)
         released = asyncio.Event()
         on_revoked = stuck.listener.on_revoked

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +25,7 @@ from tests.support.consumers.eager import eager
 from tests.support.stock.members import CLIENTS, STRATEGIES, stock_member
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
     from tests.support.consumers.consuming import NumberedProducer, Running
@@ -138,12 +138,10 @@ def decided(member: Running) -> int:
     return len([event for event in member.tracer.of("phase_entered") if event["phase"] == "decide"])
 
 
-def play(bootstrap: str, strategy: str, story: Callable[[Group], Awaitable[None]]) -> None:
-    async def test() -> None:
-        async with producing(bootstrap) as producer, AsyncExitStack() as stack:
-            await story(Group(bootstrap, strategy, producer, stack))
-
-    asyncio.run(test())
+@asynccontextmanager
+async def playing(bootstrap: str, strategy: str) -> AsyncIterator[Group]:
+    async with producing(bootstrap) as producer, AsyncExitStack() as stack:
+        yield Group(bootstrap, strategy, producer, stack)
 
 
 def test_sticky_data_of_aiokafka_is_read_and_that_of_kafka_python_is_ignored_as_by_kafka() -> None:
@@ -162,8 +160,8 @@ def test_sticky_data_of_aiokafka_is_read_and_that_of_kafka_python_is_ignored_as_
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_two_stock_members_share_commit_and_take_over(bootstrap: str, kind: str) -> None:
-    async def story(group: Group) -> None:
+async def test_two_stock_members_share_commit_and_take_over(bootstrap: str, kind: str) -> None:
+    async with playing(bootstrap, "range") as group:
         first, second = await group.join(kind), await group.join(kind)
         await group.shares(3, 3)
         await group.leave(second)
@@ -174,12 +172,12 @@ def test_two_stock_members_share_commit_and_take_over(bootstrap: str, kind: str)
         # From what the others committed, not from the beginning of the log.
         assert {offset for _, offset in read_by(later)} == {6, 7, 8}
 
-    play(bootstrap, "range", story)
-
 
 @pytest.mark.parametrize(("kind", "strategy", "leader"), MATRIX)
-def test_members_of_ours_and_a_stock_one_share_a_group(bootstrap: str, kind: str, strategy: str, leader: str) -> None:
-    async def story(group: Group) -> None:
+async def test_members_of_ours_and_a_stock_one_share_a_group(
+    bootstrap: str, kind: str, strategy: str, leader: str
+) -> None:
+    async with playing(bootstrap, strategy) as group:
         order = (kind, "ours") if leader == "theirs" else ("ours", kind)
         first = await group.join(order[0])
         await group.shares(6)
@@ -207,12 +205,10 @@ def test_members_of_ours_and_a_stock_one_share_a_group(bootstrap: str, kind: str
         await group.leave(group.members[-1])
         await group.shares(6)
 
-    play(bootstrap, strategy, story)
-
 
 @pytest.mark.parametrize(("kind", "strategy"), STATIC)
-def test_static_members_of_both_kinds_restart_unnoticed(bootstrap: str, kind: str, strategy: str) -> None:
-    async def story(group: Group) -> None:
+async def test_static_members_of_both_kinds_restart_unnoticed(bootstrap: str, kind: str, strategy: str) -> None:
+    async with playing(bootstrap, strategy) as group:
         ours = await group.join("ours", "a")
         await group.shares(6)
         theirs = await group.join(kind, "b")
@@ -229,8 +225,6 @@ def test_static_members_of_both_kinds_restart_unnoticed(bootstrap: str, kind: st
         assert (ours.owned, theirs.owned) == (mine, its)
         assert len(theirs.owned_before) == said
 
-    play(bootstrap, strategy, story)
-
 
 @pytest.mark.parametrize(
     "strategy",
@@ -241,17 +235,14 @@ def test_static_members_of_both_kinds_restart_unnoticed(bootstrap: str, kind: st
         pytest.param("cooperative-sticky", marks=pytest.mark.long),
     ],
 )
-def test_all_clients_that_support_a_strategy_share_one_group(bootstrap: str, strategy: str) -> None:
+async def test_all_clients_that_support_a_strategy_share_one_group(bootstrap: str, strategy: str) -> None:
     kinds = [kind for kind in CLIENTS if strategy in STRATEGIES[kind]]
     sizes: Sequence[int] = {3: (1, 1, 2, 2), 2: (2, 2, 2)}[len(kinds)]
     left: Sequence[int] = {3: (2, 2, 2), 2: (3, 3)}[len(kinds)]
-
-    async def story(group: Group) -> None:
+    async with playing(bootstrap, strategy) as group:
         ours = await group.join("ours")
         for kind in kinds:
             await group.join(kind)
         await group.shares(*sizes)
         await group.leave(ours)
         await group.shares(*left)
-
-    play(bootstrap, strategy, story)

@@ -1,8 +1,8 @@
 """Lives of a group as lists of steps, at each of which its coordinator may be replaced.
 
-    life = Life(brokers)
-    await life.coordinator.leads(0)
-    await life.do("join a who gets everything")     # what, by whom; the rest is for readers
+    life = ConsumerLife(brokers)
+    await life.begin()
+    await life.do("join a, who gets everything")    # what, by whom; the rest is for readers
     await life.fail_over()                          # or `lose_answer(step)`, `fence(step)` instead of `do(step)`
     await life.settle()
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kernel.wire.versions import Api
 from tests.coordinator.failover.moving import GROUP, TOPIC_ID_OF_T, TOPIC_PARTITIONS
@@ -93,6 +93,11 @@ class Client:
 class Life:
     """Members, and the broker that coordinates them."""
 
+    #: What is done, by whom, and what the step is for.
+    STEPS: ClassVar[tuple[str, ...]]
+    #: The beginnings of steps that are refused when they are repeated, as by 4.1.1.
+    UNREPEATABLE: ClassVar[tuple[str, ...]] = ()
+
     brokers: Sequence[MovedCoordinator]
     clients: dict[str, Party] = field(default_factory=dict)
     leader: int = 0
@@ -107,10 +112,13 @@ class Life:
 
     def of(self, step: str) -> tuple[str, Party]:
         """What is done, and by whom."""
-        what, name, *_ = step.split()
+        what, name, *_ = step.replace(",", "").split()
         if what == "join":
             self.clients[name] = self.new(name)
         return what, self.clients[name]
+
+    async def begin(self) -> None:
+        await self.coordinator.leads(0)
 
     async def do(self, step: str) -> None:
         what, client = self.of(step)
@@ -188,3 +196,40 @@ class Life:
                 await client.live(self.coordinator)
                 self.check()
         assert sum(len(client.owned) for client in self.clients.values()) == TOPIC_PARTITIONS
+        described = await self.describe()
+        if "epoch" in described:
+            assert described["epoch"] == described["target"]
+            assert {epoch for epoch, _, _ in described["members"].values()} == {described["epoch"]}
+
+
+class ConsumerLife(Life):
+    """Members of the consumer protocol, one of them static, come and go."""
+
+    STEPS = (
+        "join a, who gets everything",
+        "join b, who has to wait",
+        "beat a, who is told to revoke",
+        "beat b, who still waits",
+        "beat a, who has revoked",
+        "beat b, who takes",
+        "join C, while the group is Stable",
+        "beat a, who is told to revoke",
+        "beat b, who is told to revoke",
+        "beat a, who has revoked",
+        "beat C, who takes a part and waits for the rest",
+        "join d, while b is revoking",
+        "beat b, who has revoked, and is told to revoke more",
+        "beat C, who is told to revoke",
+        "beat b, who has revoked",
+        "away C, while it is revoking",
+        "beat d, who takes",
+        "join C, under another id",
+        "beat a, who is told to revoke",
+        "beat a, who has revoked",
+        "leave d, who has partitions",
+        "beat b, who finds a new target",
+        "beat C, who takes",
+    )
+    #: A static member that joins again has to wait until its session has ended, and a member that reports more than it
+    #: has left is fenced.
+    UNREPEATABLE = ("join C", "beat b, who has revoked, and is told to revoke more")

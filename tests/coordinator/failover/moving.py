@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.placement import partition_of
@@ -24,15 +25,14 @@ from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import NODE, LoneCoordinator, MemoryLog
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from kernel.broker.storage.errors import StorageError
     from kernel.clock import Clock
+    from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 PARTITIONS = 4
@@ -200,19 +200,15 @@ class MovedCoordinator:
         return str(joined.member_id)
 
 
-def play(
-    scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]], shared: SharedLogs | None = None
-) -> None:
-    """Run with two brokers over one log, which is empty unless given."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        logs = SharedLogs() if shared is None else shared
-        a, b = MovedCoordinator(clock, logs), MovedCoordinator(clock, logs)
-        try:
-            await scene(a, b)
-        finally:
-            await a.stop()
-            await b.stop()
-
-    run_virtually(main(), clock)
+@asynccontextmanager
+async def two_coordinators(
+    clock: ManualClock, shared: SharedLogs | None = None
+) -> AsyncIterator[tuple[MovedCoordinator, MovedCoordinator]]:
+    """Two brokers over one log, which is empty unless given."""
+    logs = SharedLogs() if shared is None else shared
+    a, b = MovedCoordinator(clock, logs), MovedCoordinator(clock, logs)
+    try:
+        yield a, b
+    finally:
+        await a.stop()
+        await b.stop()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import struct
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +34,7 @@ from tests.support.time.virtual_time import run_virtually
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 SETTINGS = {
@@ -104,18 +105,14 @@ class Scene:
         return {tp.partition: len(log.pairs) for tp, log in self.coordinator.storage.logs.items()}
 
 
-def play(body: Callable[[Scene], Awaitable[None]]) -> None:
-    clock = ManualClock()
-
-    async def main() -> None:
-        coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1})
-        await coordinator.lead_all()
-        try:
-            await body(Scene(coordinator))
-        finally:
-            await asyncio.wait_for(coordinator.stop(), 10)
-
-    run_virtually(main(), clock)
+@asynccontextmanager
+async def playing(clock: ManualClock) -> AsyncIterator[Scene]:
+    coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1})
+    await coordinator.lead_all()
+    try:
+        yield Scene(coordinator)
+    finally:
+        await asyncio.wait_for(coordinator.stop(), 10)
 
 
 def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:
@@ -137,10 +134,10 @@ def is_of(group: str) -> Callable[..., bool]:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
-def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_are_answered(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
+async def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_are_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception, virtual_clock: ManualClock
 ):
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         parked = await scene.parked(NEAR)
         monkeypatch.setattr(partition_module, "encode", failing(encode, bug, is_of(SICK)))
         before = scene.sizes()
@@ -154,14 +151,12 @@ def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_ar
         assert await scene.give_up_what_has_stopped() == {number}
         assert tracebacks(caplog) == [bug]
 
-    play(body)
-
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda m: type(m).__name__)
-def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception
+async def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, bug: Exception, virtual_clock: ManualClock
 ):
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         await scene.member(SICK)
         parked = await scene.parked(NEAR)
         await scene.member(SOUND)
@@ -174,8 +169,6 @@ def test_timer_that_fails_stops_its_partition_and_timers_of_others_fire(
         assert described.groups[0].group_state == "Empty", "its member's session has ended"
         assert await scene.give_up_what_has_stopped() == {partition_of(SICK, 4)}
         assert tracebacks(caplog) == [bug]
-
-    play(body)
 
 
 def test_timers_after_a_failing_one_still_fire():
@@ -203,12 +196,11 @@ def test_timers_after_a_failing_one_still_fire():
     run_virtually(main(), clock)
 
 
-def test_failing_report_of_a_write_stops_the_partition_and_others_of_the_batch_are_answered(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_failing_report_of_a_write_stops_the_partition_and_others_of_the_batch_are_answered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
 ):
     """The machine cannot answer the one that fails; its connection is closed."""
-
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         monkeypatch.setattr(CommitWrite, "stored", failing(CommitWrite.stored, KeyError("lost"), is_of(SICK)))
         lost = asyncio.create_task(scene.commit(SICK))
         assert await scene.commit(NEAR) == "none", "it was stored"
@@ -217,13 +209,11 @@ def test_failing_report_of_a_write_stops_the_partition_and_others_of_the_batch_a
             await asyncio.wait_for(lost, 10)
         assert len(tracebacks(caplog)) == 1
 
-    play(body)
 
-
-def test_request_that_fails_inside_the_machine_stops_the_partition_and_closes_its_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_request_that_fails_inside_the_machine_stops_the_partition_and_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
 ):
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         parked = await scene.parked(NEAR)
         monkeypatch.setattr(Machine, "handle", failing(Machine.handle, AssertionError("impossible"), is_of(SICK)))
         with pytest.raises(asyncio.CancelledError):
@@ -233,13 +223,11 @@ def test_request_that_fails_inside_the_machine_stops_the_partition_and_closes_it
         assert await scene.give_up_what_has_stopped() == {partition_of(SICK, 4)}
         assert len(tracebacks(caplog)) == 1
 
-    play(body)
 
-
-def test_machine_that_cannot_be_unloaded_leaves_no_request_waiting(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_machine_that_cannot_be_unloaded_leaves_no_request_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
 ):
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         parked = await scene.parked(NEAR)
         monkeypatch.setattr(Machine, "handle", failing(Machine.handle, AssertionError("impossible"), is_of(SICK)))
         monkeypatch.setattr(Machine, "unload", failing(Machine.unload, KeyError("worse"), lambda *_: True))
@@ -252,25 +240,22 @@ def test_machine_that_cannot_be_unloaded_leaves_no_request_waiting(
         assert [type(error) for error in tracebacks(caplog)] == [AssertionError, KeyError]
         monkeypatch.undo()
 
-    play(body)
 
-
-def test_stopped_storage_is_answered_with_an_unknown_error(caplog: pytest.LogCaptureFixture):
-    async def body(scene: Scene) -> None:
+async def test_stopped_storage_is_answered_with_an_unknown_error(
+    caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
+):
+    async with playing(virtual_clock) as scene:
         log = scene.coordinator.storage.logs[scene.coordinator.tp(partition_of(SICK, 4))]
         log.broken = log_stopped("the log", MemoryError())
         assert await scene.commit(SICK) == "unknown_server_error"
         assert await scene.commit(SOUND) == "none"
 
-    play(body)
 
-
-def test_marker_that_fails_with_an_internal_error_stops_the_partition(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_marker_that_fails_with_an_internal_error_stops_the_partition(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
 ):
     """Its transaction would never end."""
-
-    async def body(scene: Scene) -> None:
+    async with playing(virtual_clock) as scene:
         deliver = failing(TransactionMarkers._deliver_once, RuntimeError("oops"), lambda *_: True)
         monkeypatch.setattr(TransactionMarkers, "_deliver_once", deliver)
         connection = await scene.coordinator.connect("t")
@@ -290,8 +275,6 @@ def test_marker_that_fails_with_an_internal_error_stops_the_partition(
         assert await scene.commit(SICK) == "not_coordinator"
         assert await scene.commit(SOUND) == "none"
         assert len(tracebacks(caplog)) == 1
-
-    play(body)
 
 
 async def test_internal_error_in_following_topics_stops_every_partition_that_relies_on_it(

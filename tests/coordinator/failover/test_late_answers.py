@@ -132,29 +132,24 @@ def test_successor_takes_over_every_commit_that_a_stopped_coordinator_acknowledg
 
 
 @pytest.mark.parametrize(("where", "late_answer"), [(BEHIND_THE_LOOK, "none"), (BEFORE_THE_LOOK, "not_coordinator")])
-def test_successor_takes_over_a_commit_stored_by_a_coordinator_frozen_before_its_answer(
-    chroot: str, tmp_path: Path, where: str, late_answer: str
+async def test_successor_takes_over_a_commit_stored_by_a_coordinator_frozen_before_its_answer(
+    chroot: str, tmp_path: Path, where: str, late_answer: str, link: ZooKeeperProxy
 ) -> None:
     """After the check of the publications the answer is late and true; before it, the check refuses it."""
-
-    async def body(link: ZooKeeperProxy) -> None:
-        async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
-            group_id = member.group["group_id"]
-            assert await member.commit(old, 10) == "none"
-            (tmp_path / FREEZE).write_text(where)
-            late = asyncio.create_task(member.commit(old, 11))
-            await standing_still(process)
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
-            assert await member.committed(new) == 11, "it was stored before the successor looked"
-            successors = kept(tmp_path, 2, group_id)
-            assert (successors.number, successors.at_offset < successors.term_start) == (11, True)
-            assert await member.commit(new, 12) == "none"
-            assert not late.done()
-            os.kill(process.pid, signal.SIGCONT)
-            assert await late == late_answer
-            assert await member.commit(old, 13) == "not_coordinator"
-            assert await member.committed(new) == 12
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(body(link))
+    async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
+        group_id = member.group["group_id"]
+        assert await member.commit(old, 10) == "none"
+        (tmp_path / FREEZE).write_text(where)
+        late = asyncio.create_task(member.commit(old, 11))
+        await standing_still(process)
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
+        assert await member.committed(new) == 11, "it was stored before the successor looked"
+        successors = kept(tmp_path, 2, group_id)
+        assert (successors.number, successors.at_offset < successors.term_start) == (11, True)
+        assert await member.commit(new, 12) == "none"
+        assert not late.done()
+        os.kill(process.pid, signal.SIGCONT)
+        assert await late == late_answer
+        assert await member.commit(old, 13) == "not_coordinator"
+        assert await member.committed(new) == 12

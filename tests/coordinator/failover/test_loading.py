@@ -6,6 +6,7 @@ import asyncio
 import gc
 import itertools
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +15,11 @@ from coordinator.groups.records import OffsetKey, OffsetRecord
 from coordinator.service import loading
 from coordinator.service.record_codec import encode
 from kernel.wire.versions import Api
-from tests.coordinator.failover.moving import NUMBER, PARTITIONS, MovedCoordinator, SharedLogs, play
+from tests.coordinator.failover.moving import NUMBER, PARTITIONS, SharedLogs, two_coordinators
+
+if TYPE_CHECKING:
+    from tests.support.time.manual_clock import ManualClock
+
 
 #: Groups of the same partition, and the offsets of each.
 GROUPS = [name for name in map("other-{}".format, range(100)) if partition_of(name, PARTITIONS) == NUMBER][:10]
@@ -39,8 +44,8 @@ def in_many_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_many_pieces")
-def test_requests_between_the_pieces_of_a_load_get_the_same_answers_as_during_the_read():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_requests_between_the_pieces_of_a_load_get_the_same_answers_as_during_the_read(virtual_clock):
+    async with two_coordinators(virtual_clock, filled()) as (a, b):
         await a.leads(0)
         member = await a.stable()
         assert await a.commit(5, member, 1) == "none"
@@ -73,12 +78,10 @@ def test_requests_between_the_pieces_of_a_load_get_the_same_answers_as_during_th
             (topic,) = answer.topics
             assert [p.committed_offset for p in topic.partitions] == list(range(OFFSETS_EACH))
 
-    play(scene, filled())
-
 
 @pytest.mark.usefixtures("in_many_pieces")
-def test_leadership_lost_between_the_pieces_leaves_nothing_behind():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_leadership_lost_between_the_pieces_leaves_nothing_behind(virtual_clock):
+    async with two_coordinators(virtual_clock, filled()) as (a, b):
         a.sees(0)
         for _ in range(20):
             await asyncio.sleep(0)
@@ -90,12 +93,10 @@ def test_leadership_lost_between_the_pieces_leaves_nothing_behind():
         await a.leads(2)
         assert await a.committed() == 7
 
-    play(scene, filled())
-
 
 @pytest.mark.usefixtures("in_many_pieces")
-def test_session_begins_with_the_piece_that_wakes_its_group():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_session_begins_with_the_piece_that_wakes_its_group(virtual_clock):
+    async with two_coordinators(virtual_clock, filled()) as (a, b):
         await a.leads(0)
         member = await a.stable()
         await asyncio.sleep(9)
@@ -105,18 +106,15 @@ def test_session_begins_with_the_piece_that_wakes_its_group():
         await asyncio.sleep(2)
         assert await b.describe() == ("Empty", [])
 
-    play(scene, filled())
 
-
-def test_garbage_collections_skip_loaded_data_until_the_partition_is_given_up(monkeypatch: pytest.MonkeyPatch):
+async def test_garbage_collections_skip_loaded_data_until_the_partition_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, virtual_clock: ManualClock
+):
     monkeypatch.setattr(loading, "RECORDS_MIN", OFFSETS)
-
-    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+    async with two_coordinators(virtual_clock, filled()) as (a, _):
         before = gc.get_freeze_count()
         await a.leads(0)
         assert gc.get_freeze_count() >= before + OFFSETS
         assert gc.isenabled()
         await a.leads(None)
         assert gc.get_freeze_count() == 0
-
-    play(scene, filled())

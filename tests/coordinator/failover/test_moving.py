@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
-from tests.coordinator.failover.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, play
+from tests.coordinator.failover.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, two_coordinators
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 
 
-def test_leadership_that_returns_at_once_is_loaded_again_with_the_other_brokers_writes():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_leadership_that_returns_at_once_is_loaded_again_with_the_other_brokers_writes(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, b):
         await a.leads(0)
         assert await a.commit(1) == "none"
         await b.leads(1)
@@ -30,13 +30,10 @@ def test_leadership_that_returns_at_once_is_loaded_again_with_the_other_brokers_
         await b.leads(None)
         assert await b.committed() == "not_coordinator"
 
-    play(scene)
 
-
-def test_leadership_changes_during_a_load_end_in_the_last_state():
+async def test_leadership_changes_during_a_load_end_in_the_last_state(virtual_clock):
     """KAFKA-10614: loads and unloads of one partition overtook each other."""
-
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+    async with two_coordinators(virtual_clock) as (a, b):
         await b.leads(0)
         member = await b.stable()
         a.storage.gate.clear()
@@ -57,11 +54,9 @@ def test_leadership_changes_during_a_load_end_in_the_last_state():
         await a.leading.settled()
         assert await a.describe() == ("not_coordinator", [])
 
-    play(scene)
 
-
-def test_late_epoch_changes_nothing():
-    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+async def test_late_epoch_changes_nothing(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, _):
         await a.leads(5)
         member = await a.stable()
         with pytest.raises(Fenced, match="led at epoch 5"):
@@ -69,11 +64,9 @@ def test_late_epoch_changes_nothing():
         assert await a.describe() == ("Stable", [member])
         assert await a.commit(1, member, 1) == "none"
 
-    play(scene)
 
-
-def test_stale_view_leads_nothing_until_it_has_caught_up():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_stale_view_leads_nothing_until_it_has_caught_up(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, b):
         await a.leads(0)
         assert await a.commit(1) == "none"
         await b.leads(3)
@@ -84,14 +77,11 @@ def test_stale_view_leads_nothing_until_it_has_caught_up():
         await a.leads(4)
         assert await a.committed() == 3
 
-    play(scene)
-
 
 @pytest.mark.parametrize("resigned", [True, False], ids=["after a resignation", "in one moment"])
-def test_failed_load_leaves_nothing_of_the_earlier_leadership(resigned: bool):
+async def test_failed_load_leaves_nothing_of_the_earlier_leadership(resigned: bool, virtual_clock: ManualClock):
     """KAFKA-4362, KAFKA-5600."""
-
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+    async with two_coordinators(virtual_clock) as (a, b):
         await a.leads(0)
         member = await a.stable()
         assert await a.commit(1, member, 1) == "none"
@@ -109,11 +99,9 @@ def test_failed_load_leaves_nothing_of_the_earlier_leadership(resigned: bool):
         assert await a.committed() == 2
         assert await a.describe() == ("Stable", [member])
 
-    play(scene)
 
-
-def test_failed_load_without_an_earlier_resignation_leaves_nothing_either():
-    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+async def test_failed_load_without_an_earlier_resignation_leaves_nothing_either(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, _):
         await a.leads(0)
         member = await a.stable()
         a.storage.broken = [StorageFailed("unreadable")]
@@ -122,11 +110,9 @@ def test_failed_load_without_an_earlier_resignation_leaves_nothing_either():
         assert await a.describe() == ("not_coordinator", [])
         assert await a.heartbeat(member, 1) == "not_coordinator"
 
-    play(scene)
 
-
-def test_write_in_flight_when_the_partition_is_given_up_is_acknowledged_only_if_stored():
-    async def scene(a: MovedCoordinator, b: MovedCoordinator) -> None:
+async def test_write_in_flight_when_the_partition_is_given_up_is_acknowledged_only_if_stored(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, b):
         await a.leads(0)
         a.storage.gate.clear()
         under_way = asyncio.create_task(a.commit(1))
@@ -148,11 +134,9 @@ def test_write_in_flight_when_the_partition_is_given_up_is_acknowledged_only_if_
         await a.leads(2)
         assert await a.committed() == 2
 
-    play(scene)
 
-
-def test_broker_that_stops_during_a_load_leads_nothing_afterwards():
-    async def scene(a: MovedCoordinator, _: MovedCoordinator) -> None:
+async def test_broker_that_stops_during_a_load_leads_nothing_afterwards(virtual_clock):
+    async with two_coordinators(virtual_clock) as (a, _):
         a.storage.gate.clear()
         a.sees(0)
         await asyncio.sleep(0.01)
@@ -162,8 +146,6 @@ def test_broker_that_stops_during_a_load_leads_nothing_afterwards():
         await stopping
         await a.leading.settled()
         assert await a.committed() == "coordinator_not_available"
-
-    play(scene)
 
 
 # -- any order of everything ---------------------------------------------------------------------------------------

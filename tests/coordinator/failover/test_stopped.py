@@ -17,7 +17,6 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.coordinators.child import coordinator_child, settings_of
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
+    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 #: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.
 SESSION_MS = 30_000
@@ -136,34 +136,32 @@ def another_group_in_the_partition_of(group_id: str) -> str:
     return next(other for other in map("other-{}".format, range(100)) if partition_of(other, PARTITIONS) == number)
 
 
-def test_stopped_and_replaced_coordinator_acknowledges_nothing(chroot: str, tmp_path: Path) -> None:
-    async def body() -> None:
-        async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
-            half_way = Member(another_group_in_the_partition_of(member.group["group_id"]))
-            await half_way.join(old)
-            assert await member.commit(old, 10) == "none"
-            os.kill(process.pid, signal.SIGSTOP)
-            # Requests that the zombie will read first when it goes on wait in its sockets.
-            late_commit = asyncio.create_task(member.commit(old, 5))
-            late_sync = asyncio.create_task(half_way.sync(old))
-            await asyncio.to_thread(end_session, chroot, link.credentials())
-            await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
-            assert await member.heartbeat(new) == "none", "the group is as it was: no member has to rejoin"
-            assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
-            assert await member.committed(new) == 10
-            assert await member.commit(new, 20) == "none"
-            os.kill(process.pid, signal.SIGCONT)
-            assert await late_commit == "not_coordinator"
-            assert await late_sync == ("not_coordinator", b"")
-            assert await member.commit(old, 6) == "not_coordinator"
-            assert await member.heartbeat(old) == "not_coordinator"
-            assert await member.committed(new) == 20
+async def test_stopped_and_replaced_coordinator_acknowledges_nothing(
+    chroot: str, tmp_path: Path, link: ZooKeeperProxy
+) -> None:
+    async with doomed_coordinator(chroot, link, tmp_path) as (process, member, old, new):
+        half_way = Member(another_group_in_the_partition_of(member.group["group_id"]))
+        await half_way.join(old)
+        assert await member.commit(old, 10) == "none"
+        os.kill(process.pid, signal.SIGSTOP)
+        # Requests that the zombie will read first when it goes on wait in its sockets.
+        late_commit = asyncio.create_task(member.commit(old, 5))
+        late_sync = asyncio.create_task(half_way.sync(old))
+        await asyncio.to_thread(end_session, chroot, link.credentials())
+        await until(lambda: coordinates(member, new), 60, "the successor to coordinate")
+        assert await member.heartbeat(new) == "none", "the group is as it was: no member has to rejoin"
+        assert await half_way.heartbeat(new) == "unknown_member_id", "nothing of its generation was stored"
+        assert await member.committed(new) == 10
+        assert await member.commit(new, 20) == "none"
+        os.kill(process.pid, signal.SIGCONT)
+        assert await late_commit == "not_coordinator"
+        assert await late_sync == ("not_coordinator", b"")
+        assert await member.commit(old, 6) == "not_coordinator"
+        assert await member.heartbeat(old) == "not_coordinator"
+        assert await member.committed(new) == 20
 
-            async def knows_better() -> bool:
-                return await _named(old, member.group["group_id"]) == SUCCESSOR
+        async def knows_better() -> bool:
+            return await _named(old, member.group["group_id"]) == SUCCESSOR
 
-            await until(knows_better, 60, "the stopped broker to name its successor")
-            assert await _named(new, member.group["group_id"]) == SUCCESSOR
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(body())
+        await until(knows_better, 60, "the stopped broker to name its successor")
+        assert await _named(new, member.group["group_id"]) == SUCCESSOR

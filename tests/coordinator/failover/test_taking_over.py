@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tests.coordinator.failover.moving import MovedCoordinator, SharedLogs
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
+from tests.coordinator.failover.moving import MovedCoordinator, two_coordinators
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
+
+    from tests.support.time.manual_clock import ManualClock
 
 
-def play(scene: Callable[[MovedCoordinator, MovedCoordinator], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def doomed_and_successor(clock: ManualClock) -> AsyncIterator[tuple[MovedCoordinator, MovedCoordinator]]:
     """A broker that leads at epoch 0 and is going to die, and its successor."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        shared = SharedLogs()
-        doomed, successor = MovedCoordinator(clock, shared), MovedCoordinator(clock, shared)
+    async with two_coordinators(clock) as (doomed, successor):
         await doomed.leads(0)
-        try:
-            await scene(doomed, successor)
-        finally:
-            await doomed.stop()
-            await successor.stop()
-
-    run_virtually(main(), clock)
+        yield doomed, successor
 
 
-def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation():
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+async def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation(virtual_clock):
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         leader = await doomed.stable()
         newcomer = asyncio.create_task(doomed.join())
         await asyncio.sleep(0.1)
@@ -57,11 +49,9 @@ def test_group_that_was_completing_is_loaded_stable_at_the_stored_generation():
         back = await successor.join(leader)
         assert (back.generation_id, (await joining).generation_id) == (2, 2)
 
-    play(scene)
 
-
-def test_members_that_had_only_joined_are_unknown_and_may_rejoin():
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+async def test_members_that_had_only_joined_are_unknown_and_may_rejoin(virtual_clock):
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         parked = asyncio.create_task(doomed.join())
         await asyncio.sleep(0.01)
         assert not parked.done()
@@ -72,13 +62,10 @@ def test_members_that_had_only_joined_are_unknown_and_may_rejoin():
         assert (await successor.join("c-of-the-dead")).error_code.name == "unknown_member_id"
         assert (await successor.join()).generation_id == 1
 
-    play(scene)
 
-
-def test_sync_refused_by_the_fence_leaves_the_previous_generation():
+async def test_sync_refused_by_the_fence_leaves_the_previous_generation(virtual_clock):
     """Until it notices that it was fenced the old one still answers; it sends nothing that is not stored."""
-
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         leader = await doomed.stable()
         again = await doomed.join(leader)
         assert again.generation_id == 2
@@ -89,11 +76,9 @@ def test_sync_refused_by_the_fence_leaves_the_previous_generation():
         assert await successor.heartbeat(leader, 2) == "illegal_generation"
         assert (await successor.sync(leader, 1)).assignment == b"everything"
 
-    play(scene)
 
-
-def test_sessions_restart_after_loading_and_expire_without_heartbeats():
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+async def test_sessions_restart_after_loading_and_expire_without_heartbeats(virtual_clock):
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         member = await doomed.stable()
         await asyncio.sleep(9)  # a second before its session would have ended
         await successor.leads(1)
@@ -105,13 +90,10 @@ def test_sessions_restart_after_loading_and_expire_without_heartbeats():
         await asyncio.sleep(2)
         assert await successor.describe() == ("Empty", [])
 
-    play(scene)
 
-
-def test_static_member_replaced_just_before_is_known_only_by_its_new_id():
+async def test_static_member_replaced_just_before_is_known_only_by_its_new_id(virtual_clock):
     """KAFKA-10284: the replacement is stored although there was no rebalance."""
-
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         first = await doomed.join(instance_id="one")
         await doomed.sync(first.member_id, 1, **{first.member_id: b"everything"})
         restarted = await doomed.join(instance_id="one")
@@ -123,11 +105,9 @@ def test_static_member_replaced_just_before_is_known_only_by_its_new_id():
         assert await successor.heartbeat(restarted.member_id, 1) == "none"
         assert (await successor.sync(restarted.member_id, 1)).assignment == b"everything"
 
-    play(scene)
 
-
-def test_group_that_became_empty_stays_so_with_its_offsets():
-    async def scene(doomed: MovedCoordinator, successor: MovedCoordinator) -> None:
+async def test_group_that_became_empty_stays_so_with_its_offsets(virtual_clock):
+    async with doomed_and_successor(virtual_clock) as (doomed, successor):
         member = await doomed.stable()
         assert await doomed.commit(5, member, 1) == "none"
         await asyncio.sleep(11)
@@ -137,5 +117,3 @@ def test_group_that_became_empty_stays_so_with_its_offsets():
         assert await successor.heartbeat(member, 1) == "unknown_member_id"
         assert await successor.committed() == 5
         assert (await successor.join()).generation_id == 3, "becoming empty was another generation"
-
-    play(scene)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
 
 GROUP, SESSION_MS, REFRESH_MS = "g", 10_000, 60_000
 SETTINGS = ConsumerSettings(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=1_000, topics_refresh_ms=REFRESH_MS)
@@ -84,19 +86,15 @@ class Scene:
             await self.beat(member)
 
 
-def play(scene: Callable[[Scene], Awaitable[None]], partitions: int = 2) -> None:
-    clock = ManualClock()
-
-    async def main() -> None:
-        settings_ = {"offsets.topic.num.partitions": "4"}
-        coordinator = LoneCoordinator(clock, settings_, {"t": partitions}, consumer=SETTINGS)
-        await coordinator.lead_all()
-        try:
-            await scene(Scene(coordinator, clock))
-        finally:
-            await coordinator.stop()
-
-    run_virtually(main(), clock)
+@asynccontextmanager
+async def playing(clock: ManualClock, partitions: int = 2) -> AsyncIterator[Scene]:
+    settings_ = {"offsets.topic.num.partitions": "4"}
+    coordinator = LoneCoordinator(clock, settings_, {"t": partitions}, consumer=SETTINGS)
+    await coordinator.lead_all()
+    try:
+        yield Scene(coordinator, clock)
+    finally:
+        await coordinator.stop()
 
 
 FULL = {"subscribed_topic_names": ["t"], "topic_partitions": [], "rebalance_timeout": 5_000}
@@ -104,8 +102,10 @@ FULL = {"subscribed_topic_names": ["t"], "topic_partitions": [], "rebalance_time
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("told", [{}, {"topic_partitions": []}, FULL, {"server_assignor": None}])
-def test_settled_member_is_answered_on_the_fast_path(version: int, told: dict[str, Any]) -> None:
-    async def scene(stage: Scene) -> None:
+async def test_settled_member_is_answered_on_the_fast_path(
+    version: int, told: dict[str, Any], virtual_clock: ManualClock
+) -> None:
+    async with playing(virtual_clock) as stage:
         await stage.settled("a")
         stage.cached.clear()
         stage.hits = 0
@@ -113,13 +113,10 @@ def test_settled_member_is_answered_on_the_fast_path(version: int, told: dict[st
             assert (await stage.beat("a", version=version, **told))[ERROR] == b"\0\0"
         assert stage.hits == 4
 
-    play(scene)
 
-
-def test_members_of_both_versions_share_a_group() -> None:
+async def test_members_of_both_versions_share_a_group(virtual_clock: ManualClock) -> None:
     """Version 0 has no regular expression in the request, and lets the coordinator make the member's id."""
-
-    async def scene(stage: Scene) -> None:
+    async with playing(virtual_clock, partitions=5) as stage:
         versions = {"a": 0, "b": 1, "c": 0}
         owned: dict[str, tuple[int, ...]] = dict.fromkeys(versions, ())
 
@@ -147,16 +144,16 @@ def test_members_of_both_versions_share_a_group() -> None:
                 await beat(each)
         assert sorted(map(len, owned.values())) == [2, 3]
 
-    play(scene, partitions=5)
-
 
 @pytest.mark.parametrize(
     "too_much",
     [{"subscribed_topic_names": ["x" * 249] * 4_300}, {"rack_id": "r" * 1_100_000}, {"instance_id": "i" * 1_100_000}],
     ids=["topics", "rack", "instance"],
 )
-def test_member_that_says_more_than_a_record_may_hold_is_refused_as_by_4_1_1(too_much: dict[str, Any]) -> None:
-    async def scene(stage: Scene) -> None:
+async def test_member_that_says_more_than_a_record_may_hold_is_refused_as_by_4_1_1(
+    too_much: dict[str, Any], virtual_clock: ManualClock
+) -> None:
+    async with playing(virtual_clock) as stage:
         await stage.settled("a")
         admin = await stage.coordinator.connect("admin")
         before = await admin.call(Api.ConsumerGroupDescribe, 1, group_ids=[GROUP])
@@ -166,8 +163,6 @@ def test_member_that_says_more_than_a_record_may_hold_is_refused_as_by_4_1_1(too
             assert int.from_bytes(tail[ERROR], "big", signed=True) == ErrorCode.unknown_server_error
             assert await admin.call(Api.ConsumerGroupDescribe, 1, group_ids=[GROUP]) == before
         assert (await stage.beat("a"))[ERROR] == b"\0\0"
-
-    play(scene)
 
 
 async def _another_joins(stage: Scene) -> None:
@@ -211,19 +206,19 @@ async def _prefers(stage: Scene) -> None:
     "happens",
     [_another_joins, _leaves, _times_out, _resigns, _leads_again, _grows, _subscribes, _another_searches, _prefers],
 )
-def test_fast_path_ends_when_its_conditions_change(happens: Callable[[Scene], Awaitable[None]]) -> None:
-    async def scene(stage: Scene) -> None:
+async def test_fast_path_ends_when_its_conditions_change(
+    happens: Callable[[Scene], Awaitable[None]], virtual_clock: ManualClock
+) -> None:
+    async with playing(virtual_clock) as stage:
         await stage.settled("a")
         again = stage.cached.popitem()[1]
         assert again() is not None
         await happens(stage)
         assert again() is None
 
-    play(scene)
 
-
-def test_topics_are_looked_at_again_when_it_is_time() -> None:
-    async def scene(stage: Scene) -> None:
+async def test_topics_are_looked_at_again_when_it_is_time(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock) as stage:
         await stage.settled("a")
         started, hits = stage.clock.monotonic_ns(), []
         while stage.clock.monotonic_ns() < started + REFRESH_MS * NS_PER_MS:
@@ -234,19 +229,15 @@ def test_topics_are_looked_at_again_when_it_is_time() -> None:
         assert not hits[-1]
         assert sum(hits) > len(hits) / 2
 
-    play(scene)
 
-
-def test_session_restarts_with_each_heartbeat_on_the_fast_path() -> None:
-    async def scene(stage: Scene) -> None:
+async def test_session_restarts_with_each_heartbeat_on_the_fast_path(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock) as stage:
         await stage.settled("a")
         for _ in range(4):
             await asyncio.sleep(0.4 * SESSION_MS / 1000)
             assert (await stage.beat("a"))[ERROR] == b"\0\0"
         await asyncio.sleep(SESSION_MS / 1000 + 0.1)
         assert (await stage.beat("a"))[ERROR] == (25).to_bytes(2, "big")
-
-    play(scene)
 
 
 TOLD = st.fixed_dictionaries(
@@ -268,27 +259,32 @@ TOLD = st.fixed_dictionaries(
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_random_requests_are_answered_alike_on_both_paths(data: st.DataObject) -> None:
-    async def scene(stage: Scene) -> None:
-        await stage.settled("a", "b")
-        for _ in range(data.draw(st.integers(1, 40))):
-            what = data.draw(st.sampled_from(("same", "same", "same", "told", "join", "grow", "wait", "lead")))
-            member = data.draw(st.sampled_from(("a", "b", "c")))
-            if what == "same":
-                await stage.beat(member)
-            elif what == "told":
-                told = data.draw(TOLD)
-                if told.get("version") == 0:
-                    told.pop("subscribed_topic_regex", None)
-                if (owned := told.pop("owned", None)) is not None:
-                    told["topic_partitions"] = [{"topic_id": stage.topic_id, "partitions": owned}]
-                await stage.beat(member, **told)
-            elif what == "join":
-                await stage.join(member, instance_id=data.draw(st.sampled_from((None, "i"))))
-            elif what == "grow":
-                stage.coordinator.cluster.change_topic(data.draw(st.sampled_from("tu")), data.draw(st.integers(1, 4)))
-            elif what == "wait":
-                await asyncio.sleep(data.draw(st.sampled_from((0.1, 4.0, SESSION_MS / 1000))))
-            else:
-                await _leads_again(stage)
+    clock = ManualClock()
 
-    play(scene, partitions=3)
+    async def scene() -> None:
+        async with playing(clock, partitions=3) as stage:
+            await stage.settled("a", "b")
+            for _ in range(data.draw(st.integers(1, 40))):
+                what = data.draw(st.sampled_from(("same", "same", "same", "told", "join", "grow", "wait", "lead")))
+                member = data.draw(st.sampled_from(("a", "b", "c")))
+                if what == "same":
+                    await stage.beat(member)
+                elif what == "told":
+                    told = data.draw(TOLD)
+                    if told.get("version") == 0:
+                        told.pop("subscribed_topic_regex", None)
+                    if (owned := told.pop("owned", None)) is not None:
+                        told["topic_partitions"] = [{"topic_id": stage.topic_id, "partitions": owned}]
+                    await stage.beat(member, **told)
+                elif what == "join":
+                    await stage.join(member, instance_id=data.draw(st.sampled_from((None, "i"))))
+                elif what == "grow":
+                    stage.coordinator.cluster.change_topic(
+                        data.draw(st.sampled_from("tu")), data.draw(st.integers(1, 4))
+                    )
+                elif what == "wait":
+                    await asyncio.sleep(data.draw(st.sampled_from((0.1, 4.0, SESSION_MS / 1000))))
+                else:
+                    await _leads_again(stage)
+
+    run_virtually(scene(), clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,12 @@ from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
     from tests.support.coordinators.in_memory import HandlerConnection
+    from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 SETTINGS = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "50"}
@@ -113,26 +113,24 @@ class Heartbeat:
         return code
 
 
-def play(scene: Callable[[Scene], Awaitable[None]]) -> None:
-    clock = ManualClock()
-
-    async def main() -> None:
-        coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1})
-        await coordinator.lead_all()
-        stage = Scene(coordinator, clock)
-        try:
-            await scene(stage)
-        finally:
-            for connection in stage.connections:
-                connection.close()
-            await coordinator.stop()
-
-    run_virtually(main(), clock)
+@asynccontextmanager
+async def playing(clock: ManualClock) -> AsyncIterator[Scene]:
+    coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1})
+    await coordinator.lead_all()
+    stage = Scene(coordinator, clock)
+    try:
+        yield stage
+    finally:
+        for connection in stage.connections:
+            connection.close()
+        await coordinator.stop()
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_fast_path_gives_the_same_answers_while_the_generation_lasts(version: int) -> None:
-    async def scene(stage: Scene) -> None:
+async def test_fast_path_gives_the_same_answers_while_the_generation_lasts(
+    version: int, virtual_clock: ManualClock
+) -> None:
+    async with playing(virtual_clock) as stage:
         member = await stage.joined(syncs=False)
         heartbeat = stage.heartbeat(version, member)
         again = heartbeat.remembered()
@@ -142,8 +140,6 @@ def test_fast_path_gives_the_same_answers_while_the_generation_lasts(version: in
         await stage.joins_later()
         assert (again(), heartbeat.usual()) == (27, 27), "preparing"
         assert heartbeat.handler.repeat(heartbeat.context, heartbeat.body) is None, "the next request is a JoinGroup"
-
-    play(scene)
 
 
 async def _next_generation(stage: Scene, member: str) -> None:
@@ -211,10 +207,9 @@ CHANGES = {
 
 @pytest.mark.parametrize("version", [3, 4])
 @pytest.mark.parametrize("change", CHANGES)
-def test_fast_path_ends_when_its_conditions_change(change: str, version: int) -> None:
+async def test_fast_path_ends_when_its_conditions_change(change: str, version: int, virtual_clock: ManualClock) -> None:
     happens, expected = CHANGES[change]
-
-    async def scene(stage: Scene) -> None:
+    async with playing(virtual_clock) as stage:
         member = await stage.joined("i")
         heartbeat = stage.heartbeat(version, member, instance_id="i")
         again = heartbeat.remembered()
@@ -223,11 +218,9 @@ def test_fast_path_ends_when_its_conditions_change(change: str, version: int) ->
         assert again() is None
         assert heartbeat.usual() == expected
 
-    play(scene)
 
-
-def test_heartbeat_that_is_refused_is_not_remembered() -> None:
-    async def scene(stage: Scene) -> None:
+async def test_heartbeat_that_is_refused_is_not_remembered(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock) as stage:
         member = await stage.joined("i")
         for refused, code in (
             (stage.heartbeat(4, "nobody"), 25),
@@ -240,11 +233,9 @@ def test_heartbeat_that_is_refused_is_not_remembered() -> None:
         await stage.coordinator.resign_all()
         assert stage.heartbeat(4, member).handler.repeat(refused.context, refused.body) is None
 
-    play(scene)
 
-
-def test_session_restarts_with_each_heartbeat_on_the_fast_path() -> None:
-    async def scene(stage: Scene) -> None:
+async def test_session_restarts_with_each_heartbeat_on_the_fast_path(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock) as stage:
         member = await stage.joined()
         heartbeat = stage.heartbeat(3, member)
         again = heartbeat.remembered()
@@ -264,5 +255,3 @@ def test_session_restarts_with_each_heartbeat_on_the_fast_path() -> None:
         assert await members() == 1
         await asyncio.sleep(0.1)
         assert await members() == 0
-
-    play(scene)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,11 +18,11 @@ from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator, MemoryStorage
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
+
+    from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 SETTINGS = {
@@ -47,20 +48,18 @@ COMMIT = {
 FETCH = {"group_id": GROUP, "topics": [{"name": "t", "partition_indexes": [0]}]}
 
 
-def play(scene: Callable[[LoneCoordinator, HandlerConnection], Awaitable[None]], *, led: bool = True) -> None:
-    """Run a scene with a coordinator, which leads everything by default, in virtual time."""
-    clock = ManualClock()
-
-    async def main() -> None:
-        coordinator = LoneCoordinator(clock, SETTINGS, TOPICS, MemoryStorage())
-        if led:
-            await coordinator.lead_all()
-        try:
-            await scene(coordinator, await coordinator.connect("c"))
-        finally:
-            await coordinator.stop()
-
-    run_virtually(main(), clock)
+@asynccontextmanager
+async def coordinating(
+    clock: ManualClock, *, led: bool = True
+) -> AsyncIterator[tuple[LoneCoordinator, HandlerConnection]]:
+    """A coordinator, which leads everything by default, and a connection to it."""
+    coordinator = LoneCoordinator(clock, SETTINGS, TOPICS, MemoryStorage())
+    if led:
+        await coordinator.lead_all()
+    try:
+        yield coordinator, await coordinator.connect("c")
+    finally:
+        await coordinator.stop()
 
 
 def named(code: ErrorCode) -> str:
@@ -114,17 +113,19 @@ IDS = [f"{row[0].name} v{row[1]}" for row in LED_PARTITION_CHECKS]
 
 
 @pytest.mark.parametrize(("api", "version", "request_body", "elsewhere", "_loading"), LED_PARTITION_CHECKS, ids=IDS)
-def test_request_for_a_partition_led_elsewhere_is_refused(api, version, request_body, elsewhere, _loading):
-    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_request_for_a_partition_led_elsewhere_is_refused(
+    api, version, request_body, elsewhere, _loading, virtual_clock
+):
+    async with coordinating(virtual_clock, led=False) as (_, connection):
         answer = await connection.call(api, version, **request_body)
         assert error_of(api, answer) == elsewhere
 
-    play(scene, led=False)
-
 
 @pytest.mark.parametrize(("api", "version", "request_body", "_elsewhere", "loading"), LED_PARTITION_CHECKS, ids=IDS)
-def test_request_while_the_partition_loads_gets_load_in_progress(api, version, request_body, _elsewhere, loading):
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_request_while_the_partition_loads_gets_load_in_progress(
+    api, version, request_body, _elsewhere, loading, virtual_clock
+):
+    async with coordinating(virtual_clock, led=False) as (coordinator, connection):
         log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)
         log.gate.clear()
         leading = asyncio.create_task(coordinator.lead(NUMBER))
@@ -135,20 +136,16 @@ def test_request_while_the_partition_loads_gets_load_in_progress(api, version, r
         await leading
         assert error_of(Api.OffsetCommit, await connection.call(Api.OffsetCommit, 8, **COMMIT)) == "NONE"
 
-    play(scene, led=False)
 
-
-def test_offset_fetch_v1_has_its_error_at_each_partition_while_led_elsewhere():
-    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_offset_fetch_v1_has_its_error_at_each_partition_while_led_elsewhere(virtual_clock):
+    async with coordinating(virtual_clock, led=False) as (_, connection):
         answer = await connection.call(Api.OffsetFetch, 1, **FETCH)
         (partition,) = answer.topics[0].partitions
         assert (named(partition.error_code), partition.committed_offset) == ("NOT_COORDINATOR", -1)
 
-    play(scene, led=False)
 
-
-def test_parked_requests_are_answered_when_the_partition_moves_away():
-    async def scene(coordinator: LoneCoordinator, leader: HandlerConnection) -> None:
+async def test_parked_requests_are_answered_when_the_partition_moves_away(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, leader):
         await stable(leader)
         joiner = await coordinator.connect("d")
         parked = joiner.send(Api.JoinGroup, 3, JOIN)
@@ -159,11 +156,9 @@ def test_parked_requests_are_answered_when_the_partition_moves_away():
         answer = await leader.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1)
         assert named(answer.error_code) == "NOT_COORDINATOR"
 
-    play(scene)
 
-
-def test_group_and_offsets_are_loaded_when_the_partition_returns():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_group_and_offsets_are_loaded_when_the_partition_returns(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         member_id = await stable(connection)
         await connection.call(Api.OffsetCommit, 8, **COMMIT | {"generation_id_or_member_epoch": 1}, member_id=member_id)
         await coordinator.resign_all()
@@ -177,11 +172,9 @@ def test_group_and_offsets_are_loaded_when_the_partition_returns():
         described = await connection.call(Api.DescribeGroups, 5, groups=[GROUP])
         assert described.groups[0].group_state == "Empty"
 
-    play(scene)
 
-
-def test_commit_is_acknowledged_and_visible_only_when_durable():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_commit_is_acknowledged_and_visible_only_when_durable(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         coordinator.storage.logs[coordinator.tp(NUMBER)].gate.clear()
         committing = connection.send(Api.OffsetCommit, 8, COMMIT)
         await asyncio.sleep(1)
@@ -194,11 +187,9 @@ def test_commit_is_acknowledged_and_visible_only_when_durable():
         assert error_of(Api.OffsetCommit, await committing) == "NONE"
         assert len(coordinator.tracer.of("offset_written")) == 1
 
-    play(scene)
 
-
-def test_fenced_write_is_refused_and_ends_the_coordination_at_once():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_fenced_write_is_refused_and_ends_the_coordination_at_once(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         member_id = await stable(connection)
         joiner = await coordinator.connect("d")
         parked = joiner.send(Api.JoinGroup, 3, JOIN)
@@ -214,11 +205,9 @@ def test_fenced_write_is_refused_and_ends_the_coordination_at_once():
         beat = await connection.call(Api.Heartbeat, 3, group_id=GROUP, generation_id=1, member_id=member_id)
         assert named(beat.error_code) == "NOT_COORDINATOR"
 
-    play(scene)
 
-
-def test_fenced_assignment_is_not_sent():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_fenced_assignment_is_not_sent(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         member_id = (await connection.call(Api.JoinGroup, 5, **JOIN)).member_id
         await connection.call(Api.JoinGroup, 5, **JOIN, member_id=member_id)
         coordinator.storage.logs[coordinator.tp(NUMBER)].broken = Fenced("led by broker 2 since epoch 1")
@@ -227,13 +216,12 @@ def test_fenced_assignment_is_not_sent():
         assert (named(answer.error_code), answer.assignment) == ("NOT_COORDINATOR", b"")
         assert not coordinator.tracer.of("authority_named")
 
-    play(scene)
 
-
-def test_full_disk_refuses_writes_says_so_once_and_the_coordinator_goes_on(caplog: pytest.LogCaptureFixture):
+async def test_full_disk_refuses_writes_says_so_once_and_the_coordinator_goes_on(
+    caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
+):
     caplog.set_level(logging.INFO, "coordinator.service.led_partition")
-
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+    async with coordinating(virtual_clock) as (coordinator, connection):
         member_id = await stable(connection)
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         log.broken = StorageFailed("no space left on device")
@@ -243,30 +231,27 @@ def test_full_disk_refuses_writes_says_so_once_and_the_coordinator_goes_on(caplo
             assert error_of(Api.OffsetCommit, answer) == "COORDINATOR_NOT_AVAILABLE"
         log.broken = None
         assert error_of(Api.OffsetCommit, await connection.call(Api.OffsetCommit, 8, **request)) == "NONE"
-
-    play(scene)
     said = [each for each in caplog.records if "write" in each.message]
     assert [each.levelname for each in said] == ["WARNING", "INFO"]
     assert said[0].message.endswith("cannot write: no space left on device")
     assert not said[0].exc_info
 
 
-def test_concurrent_writes_are_stored_together():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_concurrent_writes_are_stored_together(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, _):
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         connections = [await coordinator.connect(f"c{n}") for n in range(100)]
         answers = await asyncio.gather(*(c.call(Api.OffsetCommit, 8, **COMMIT) for c in connections))
         assert {error_of(Api.OffsetCommit, answer) for answer in answers} == {"NONE"}
         assert log.upserts <= 3
 
-    play(scene)
 
-
-def test_writes_that_arrive_turn_after_turn_are_stored_together(monkeypatch: pytest.MonkeyPatch):
+async def test_writes_that_arrive_turn_after_turn_are_stored_together(
+    monkeypatch: pytest.MonkeyPatch, virtual_clock: ManualClock
+):
     # It is real time even under a virtual clock, and could run out between two turns on a busy machine.
     monkeypatch.setattr("coordinator.service.led_partition.LINGER_S", 60.0)
-
-    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+    async with coordinating(virtual_clock) as (coordinator, _):
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         connections = [await coordinator.connect(f"c{n}") for n in range(20)]
         commits = []
@@ -277,10 +262,8 @@ def test_writes_that_arrive_turn_after_turn_are_stored_together(monkeypatch: pyt
         assert {error_of(Api.OffsetCommit, answer) for answer in answers} == {"NONE"}
         assert log.upserts < 10
 
-    play(scene)
 
-
-def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored():
+async def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored(virtual_clock):
     def join(member_id: str) -> dict[str, Any]:
         return {
             "group_id": GROUP,
@@ -294,7 +277,7 @@ def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored(
     def is_of_client(key: bytes) -> bool:
         return isinstance(decode_consumer_key(key), ClientKey)
 
-    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+    async with coordinating(virtual_clock) as (coordinator, _):
         log = coordinator.storage.logs[coordinator.tp(NUMBER)]
         members = [f"m{n}" for n in range(8)]
         connections = [await coordinator.connect(member) for member in members]
@@ -313,11 +296,9 @@ def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored(
         shared = [keys for keys in log.transactions if sum(map(is_of_client, keys)) > 1]
         assert shared, "no two joins were stored together, so nothing was replaced"
 
-    play(scene)
 
-
-def test_stopping_answers_waiting_requests_and_refuses_new_ones():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_stopping_answers_waiting_requests_and_refuses_new_ones(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         parked = connection.send(Api.JoinGroup, 3, JOIN)
         await asyncio.sleep(0.01)
         await coordinator.stop()
@@ -325,11 +306,9 @@ def test_stopping_answers_waiting_requests_and_refuses_new_ones():
         answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
         assert named(answer.error_code) == "COORDINATOR_NOT_AVAILABLE"
 
-    play(scene)
 
-
-def test_damaged_log_is_not_led():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_damaged_log_is_not_led(virtual_clock):
+    async with coordinating(virtual_clock, led=False) as (coordinator, connection):
         log = await coordinator.storage.take_over_pairs(coordinator.tp(NUMBER), None, 0)
         log.pairs[b"\0\x02\0\x01g"] = b"\0\x03nonsense"
         with pytest.raises(StorageFailed, match="cannot be loaded"):
@@ -337,10 +316,8 @@ def test_damaged_log_is_not_led():
         answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
         assert named(answer.error_code) == "NOT_COORDINATOR"
 
-    play(scene, led=False)
 
-
-def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
+async def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch, virtual_clock):
     """Otherwise its timers would fire for groups that no broker leads."""
     begun: list[LedPartition] = []
 
@@ -349,15 +326,12 @@ def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
         raise ArithmeticError("a mistake of ours")
 
     monkeypatch.setattr(LedPartition, "notify", fails)
-
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+    async with coordinating(virtual_clock, led=False) as (coordinator, connection):
         with pytest.raises(ArithmeticError):
             await coordinator.lead(NUMBER)
         assert [partition.closed for partition in begun] == [True]
         answer = await connection.call(Api.Heartbeat, 3, group_id=GROUP)
         assert named(answer.error_code) == "NOT_COORDINATOR"
-
-    play(scene, led=False)
 
 
 @pytest.mark.parametrize(
@@ -369,45 +343,35 @@ def test_partition_that_could_not_be_loaded_to_the_end_is_closed(monkeypatch):
         ("protocols", [{"name": "n" * 40_000, "metadata": b""}]),
     ],
 )
-def test_texts_too_long_for_a_record_are_refused_on_arrival(field, value):
-    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_texts_too_long_for_a_record_are_refused_on_arrival(field, value, virtual_clock):
+    async with coordinating(virtual_clock) as (_, connection):
         answer = await connection.call(Api.JoinGroup, 9, **JOIN | {field: value})
         assert named(answer.error_code) == "INVALID_REQUEST"
 
-    play(scene)
 
-
-def test_client_id_that_leaves_no_room_for_a_member_id_is_refused_on_arrival():
-    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+async def test_client_id_that_leaves_no_room_for_a_member_id_is_refused_on_arrival(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, _):
         answer = await (await coordinator.connect("c" * 32_767)).call(Api.JoinGroup, 9, **JOIN)
         assert named(answer.error_code) == "INVALID_REQUEST"
 
-    play(scene)
 
-
-def test_commit_for_a_group_with_too_long_a_name_is_refused():
-    async def scene(_: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_commit_for_a_group_with_too_long_a_name_is_refused(virtual_clock):
+    async with coordinating(virtual_clock) as (_, connection):
         answer = await connection.call(Api.OffsetCommit, 8, **COMMIT | {"group_id": "g" * 40_000})
         assert error_of(Api.OffsetCommit, answer) == "INVALID_GROUP_ID"
 
-    play(scene)
 
-
-def test_member_without_client_id_gets_an_id():
-    async def scene(coordinator: LoneCoordinator, _: HandlerConnection) -> None:
+async def test_member_without_client_id_gets_an_id(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, _):
         answer = await (await coordinator.connect("")).call(Api.JoinGroup, 5, **JOIN)
         assert answer.member_id.startswith("-")
         assert len(answer.member_id) == 37
 
-    play(scene)
 
-
-def test_trace_names_the_authority_of_a_group():
-    async def scene(coordinator: LoneCoordinator, connection: HandlerConnection) -> None:
+async def test_trace_names_the_authority_of_a_group(virtual_clock):
+    async with coordinating(virtual_clock) as (coordinator, connection):
         member_id = await stable(connection)
         states = [event["state"] for event in coordinator.tracer.of("group_changed")]
         assert states == ["PreparingRebalance", "CompletingRebalance", "Stable"]
         (joined,) = coordinator.tracer.of("group_member_joined")
         assert joined["id"] == member_id
-
-    play(scene)

@@ -141,35 +141,31 @@ async def coordinator_of_all(chroot: str, data_dir: Path) -> AsyncIterator[tuple
 
 
 @pytest.mark.parametrize("number", [NAMES, pytest.param(NAMES_LONG, marks=pytest.mark.long)])
-def test_bystander_is_served_during_requests_with_very_many_names(chroot: str, tmp_path: Path, number: int) -> None:
-    async def scene() -> None:
-        async with coordinator_of_all(chroot, tmp_path) as (broker, _):
-            for what, (api, version, body) in long_requests(number).items():
-                await observed(broker, what, api, version, body)
-
-    asyncio.run(asyncio.wait_for(scene(), 900))
+async def test_bystander_is_served_during_requests_with_very_many_names(
+    chroot: str, tmp_path: Path, number: int
+) -> None:
+    async with coordinator_of_all(chroot, tmp_path) as (broker, _):
+        for what, (api, version, body) in long_requests(number).items():
+            await observed(broker, what, api, version, body)
 
 
 @pytest.mark.parametrize("number", [GROUPS, pytest.param(GROUPS_LONG, marks=pytest.mark.long)])
-def test_bystander_is_served_during_listing_and_describing_of_many_groups(
+async def test_bystander_is_served_during_listing_and_describing_of_many_groups(
     chroot: str, tmp_path: Path, number: int
 ) -> None:
-    async def scene() -> None:
-        async with coordinator_of_all(chroot, tmp_path) as (broker, connection):
-            await created(connection, "t")
-            groups = [f"group-{n}" for n in range(number)]
-            offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
-            for at in range(0, number, 500):
-                commits = (
-                    connection.call(Api.OffsetCommit, {"group_id": group, "topics": offsets}, version=2)
-                    for group in groups[at : at + 500]
-                )
-                answers = await asyncio.gather(*commits)
-                assert all(a.topics[0].partitions[0].error_code is ErrorCode.none for a in answers)
-            listed = await observed(broker, "ListGroups", Api.ListGroups, 4, {})
-            assert sorted(group.group_id for group in listed.groups) == sorted(groups)
-            described = await observed(broker, "DescribeGroups", Api.DescribeGroups, 5, {"groups": groups})
-            assert [group.group_id for group in described.groups] == groups
-            assert {group.group_state for group in described.groups} == {"Empty"}
-
-    asyncio.run(asyncio.wait_for(scene(), 900))
+    async with coordinator_of_all(chroot, tmp_path) as (broker, connection):
+        await created(connection, "t")
+        groups = [f"group-{n}" for n in range(number)]
+        offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
+        for at in range(0, number, 500):
+            commits = (
+                connection.call(Api.OffsetCommit, {"group_id": group, "topics": offsets}, version=2)
+                for group in groups[at : at + 500]
+            )
+            answers = await asyncio.gather(*commits)
+            assert all(a.topics[0].partitions[0].error_code is ErrorCode.none for a in answers)
+        listed = await observed(broker, "ListGroups", Api.ListGroups, 4, {})
+        assert sorted(group.group_id for group in listed.groups) == sorted(groups)
+        described = await observed(broker, "DescribeGroups", Api.DescribeGroups, 5, {"groups": groups})
+        assert [group.group_id for group in described.groups] == groups
+        assert {group.group_state for group in described.groups} == {"Empty"}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
+
+    from tests.support.time.manual_clock import ManualClock
 
 SETTINGS = {"offsets.topic.num.partitions": "4"}
 GROUPS = ("g1", "g2", "g3")
@@ -43,22 +44,18 @@ class Scene:
         self.coordinator.cluster.change_topic(topic, partitions)
 
 
-def play(body: Callable[[Scene], Awaitable[None]], storage: MemoryStorage | None = None) -> None:
-    clock = ManualClock()
-
-    async def whole() -> None:
-        scene = Scene(clock, storage or MemoryStorage())
-        await scene.begin()
-        try:
-            await body(scene)
-        finally:
-            await scene.coordinator.stop()
-
-    run_virtually(whole(), clock)
+@asynccontextmanager
+async def playing(clock: ManualClock, storage: MemoryStorage | None = None) -> AsyncIterator[Scene]:
+    scene = Scene(clock, storage or MemoryStorage())
+    await scene.begin()
+    try:
+        yield scene
+    finally:
+        await scene.coordinator.stop()
 
 
-def test_offsets_of_a_deleted_topic_end_in_every_group():
-    async def body(scene: Scene) -> None:
+async def test_offsets_of_a_deleted_topic_end_in_every_group(virtual_clock):
+    async with playing(virtual_clock) as scene:
         await scene.commit()
         scene.change("t", 0)
         await asyncio.sleep(0.1)
@@ -66,42 +63,31 @@ def test_offsets_of_a_deleted_topic_end_in_every_group():
         keys = [key for log in scene.coordinator.storage.logs.values() for key in log.pairs]
         assert not any(b"\x01t\x00" in key for key in keys)
 
-    play(body)
 
-
-def test_topic_that_takes_the_name_before_anybody_looks_has_no_offsets():
-    async def body(scene: Scene) -> None:
+async def test_topic_that_takes_the_name_before_anybody_looks_has_no_offsets(virtual_clock):
+    async with playing(virtual_clock) as scene:
         await scene.commit()
         scene.change("t", 0)
         scene.change("t", 1)
         await asyncio.sleep(0.1)
         assert (await scene.committed("t"), await scene.committed("u")) == ({-1}, {5})
 
-    play(body)
 
-
-def test_topic_that_grows_keeps_its_offsets():
-    async def body(scene: Scene) -> None:
+async def test_topic_that_grows_keeps_its_offsets(virtual_clock):
+    async with playing(virtual_clock) as scene:
         await scene.commit()
         scene.change("t", 3)
         await asyncio.sleep(0.1)
         assert await scene.committed("t") == {5}
 
-    play(body)
 
-
-def test_coordinator_that_loads_later_keeps_offsets_of_a_deleted_topic_as_4_1_1_does():
+async def test_coordinator_that_loads_later_keeps_offsets_of_a_deleted_topic_as_4_1_1_does(virtual_clock):
     storage = MemoryStorage()
-
-    async def former(scene: Scene) -> None:
-        await scene.commit()
-
-    async def later(scene: Scene) -> None:
-        await scene.coordinator.resign_all()
-        scene.change("t", 0)
+    async with playing(virtual_clock, storage) as former:
+        await former.commit()
+    async with playing(virtual_clock, storage) as later:
+        await later.coordinator.resign_all()
+        later.change("t", 0)
         await asyncio.sleep(0.1)
-        await scene.coordinator.lead_all(epoch=1)
-        assert await scene.committed("t") == {5}
-
-    play(former, storage)
-    play(later, storage)
+        await later.coordinator.lead_all(epoch=1)
+        assert await later.committed("t") == {5}

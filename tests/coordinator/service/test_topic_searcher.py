@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from coordinator.service import topic_searcher
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     import pytest
+
+    from tests.support.time.manual_clock import ManualClock
 
 
 class Story:
@@ -35,22 +36,20 @@ class Story:
         return sorted(names[row.topic_id] for row in answer.assignment.topic_partitions)
 
 
-def played(story: Callable[[Story], Awaitable[None]], **topics: int) -> None:
-    clock = ManualClock()
-
-    async def body() -> None:
-        coordinator = LoneCoordinator(clock, {}, topics)
-        await coordinator.lead_all()
-        try:
-            await story(Story(coordinator))
-        finally:
-            await coordinator.stop()
-
-    run_virtually(body(), clock)
+@asynccontextmanager
+async def playing(clock: ManualClock, **topics: int) -> AsyncIterator[Story]:
+    coordinator = LoneCoordinator(clock, {}, topics)
+    await coordinator.lead_all()
+    try:
+        yield Story(coordinator)
+    finally:
+        await coordinator.stop()
 
 
-def test_topics_that_match_come_with_a_later_epoch_internal_ones_too_as_from_4_1_1() -> None:
-    async def story(told: Story) -> None:
+async def test_topics_that_match_come_with_a_later_epoch_internal_ones_too_as_from_4_1_1(
+    virtual_clock: ManualClock,
+) -> None:
+    async with playing(virtual_clock, foo=1, food=1, bar=1) as told:
         joined = await told.beat(0, subscribed_topic_regex="foo.*|__.*")
         assert (joined.error_code, joined.member_epoch, told.topics(joined)) == (ErrorCode.none, 1, [])
         await asyncio.sleep(1)
@@ -62,11 +61,9 @@ def test_topics_that_match_come_with_a_later_epoch_internal_ones_too_as_from_4_1
         await asyncio.sleep(1)
         assert told.topics(await told.beat(2)) == ["__consumer_offsets", "foo", "food", "fool"]
 
-    played(story, foo=1, food=1, bar=1)
 
-
-def test_wrong_expression_is_refused_with_kafkas_words() -> None:
-    async def story(told: Story) -> None:
+async def test_wrong_expression_is_refused_with_kafkas_words(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock, foo=1) as told:
         refused = await told.beat(0, subscribed_topic_regex="fo[")
         assert refused.error_code.name == "invalid_regular_expression"
         assert refused.error_message == (
@@ -74,11 +71,9 @@ def test_wrong_expression_is_refused_with_kafkas_words() -> None:
         )
         assert (await told.beat(5, subscribed_topic_regex="fo[")).error_code is ErrorCode.group_id_not_found
 
-    played(story, foo=1)
 
-
-def test_successor_knows_what_was_found() -> None:
-    async def story(told: Story) -> None:
+async def test_successor_knows_what_was_found(virtual_clock: ManualClock) -> None:
+    async with playing(virtual_clock, foo=1) as told:
         await told.beat(0, subscribed_topic_regex="foo")
         await asyncio.sleep(1)
         assert told.topics(await told.beat(1)) == ["foo"]
@@ -87,13 +82,11 @@ def test_successor_knows_what_was_found() -> None:
         answer = await told.beat(2, rebalance_timeout=300_000, subscribed_topic_names=[], topic_partitions=[])
         assert (answer.member_epoch, told.topics(answer)) == (2, ["foo"])
 
-    played(story, foo=1)
 
-
-def test_search_that_takes_too_long_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_search_that_takes_too_long_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, virtual_clock: ManualClock
 ) -> None:
-    async def story(told: Story) -> None:
+    async with playing(virtual_clock, foo=1) as told:
         monkeypatch.setattr(topic_searcher, "MATCHING_S_MAX", 0.0)
         await told.beat(0, subscribed_topic_regex="foo")
         await asyncio.sleep(1)
@@ -103,6 +96,4 @@ def test_search_that_takes_too_long_is_given_up(
         await told.beat(1)
         await asyncio.sleep(1)
         assert told.topics(await told.beat(1)) == ["foo"]
-
-    played(story, foo=1)
     assert "group g: a regular expression took longer than 0 s" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,15 +18,14 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_cluster
 from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
-from tests.support.time.manual_clock import ManualClock
-from tests.support.time.virtual_time import run_virtually
 from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from kernel.broker.broker import Broker
+    from tests.support.time.manual_clock import ManualClock
 
 SETTINGS = {"offsets.topic.num.partitions": "4"}
 GROUP, TRANSACTION = "g", "x"
@@ -77,35 +77,30 @@ class Client:
 UNSTABLE = (-1, ErrorCode.unstable_offset_commit)
 
 
-def played(play: Callable[[LoneCoordinator, Client], Awaitable[None]], storage: MemoryStorage | None = None) -> None:
-    """`play` against the handlers alone."""
-    clock = ManualClock()
-
-    async def run() -> None:
-        coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1}, storage)
-        await coordinator.lead_all()
-        try:
-            connection = await coordinator.connect("p")
-            await play(coordinator, Client(connection.call))
-        finally:
-            await coordinator.stop()
-
-    run_virtually(run(), clock)
+@asynccontextmanager
+async def playing(
+    clock: ManualClock, storage: MemoryStorage | None = None
+) -> AsyncIterator[tuple[LoneCoordinator, Client]]:
+    """The handlers alone, and a client of them."""
+    coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1}, storage)
+    await coordinator.lead_all()
+    try:
+        connection = await coordinator.connect("p")
+        yield coordinator, Client(connection.call)
+    finally:
+        await coordinator.stop()
 
 
 @pytest.mark.parametrize("version", [7, 8])
-def test_transaction_goes_on_at_the_next_coordinator(version: int):
+async def test_transaction_goes_on_at_the_next_coordinator(version: int, virtual_clock: ManualClock):
     storage = MemoryStorage()
-    producer: dict[str, Any] = {}
-
-    async def begin(_: LoneCoordinator, client: Client) -> None:
+    async with playing(virtual_clock, storage) as (_, client):
         assert await client.init() is ErrorCode.none
         assert await client.add_offsets() is ErrorCode.none
         assert await client.commit(5) is ErrorCode.none
         assert await client.fetch(version=version) == UNSTABLE
-        producer.update(client.producer)
-
-    async def go_on(_: LoneCoordinator, client: Client) -> None:
+        producer = client.producer
+    async with playing(virtual_clock, storage) as (_, client):
         client.producer = producer
         assert await client.fetch(version=version) == UNSTABLE
         assert await client.end() is ErrorCode.none
@@ -114,14 +109,11 @@ def test_transaction_goes_on_at_the_next_coordinator(version: int):
         assert await client.init() is ErrorCode.none
         assert client.producer["producer_epoch"] == 1
 
-    played(begin, storage)
-    played(go_on, storage)
 
-
-def test_successor_writes_missing_markers():
+async def test_successor_writes_missing_markers(virtual_clock: ManualClock):
+    assert partition_of(GROUP, 4) != partition_of(TRANSACTION, 4)
     storage = MemoryStorage()
-
-    async def decide(coordinator: LoneCoordinator, client: Client) -> None:
+    async with playing(virtual_clock, storage) as (coordinator, client):
         await client.init()
         await client.add_offsets()
         await client.commit(5)
@@ -133,39 +125,30 @@ def test_successor_writes_missing_markers():
         assert await client.init() is ErrorCode.concurrent_transactions
         await coordinator.resign_all()
         group_log.broken = None
-
-    async def carry_out(_: LoneCoordinator, client: Client) -> None:
+    async with playing(virtual_clock, storage) as (_, client):
         await asyncio.sleep(0.1)
         assert await client.fetch() == (5, ErrorCode.none)
 
-    assert partition_of(GROUP, 4) != partition_of(TRANSACTION, 4)
-    played(decide, storage)
-    played(carry_out, storage)
 
-
-def test_producer_without_transactions_gets_a_new_id():
-    async def play(_: LoneCoordinator, client: Client) -> None:
+async def test_producer_without_transactions_gets_a_new_id(virtual_clock):
+    async with playing(virtual_clock) as (_, client):
         assert await client.init(None) is ErrorCode.none
         first = client.producer["producer_id"]
         assert await client.init(None) is ErrorCode.none
         assert client.producer["producer_id"] > first
 
-    played(play)
 
-
-def test_empty_or_overlong_transactional_id_is_an_invalid_request():
-    async def play(_: LoneCoordinator, client: Client) -> None:
+async def test_empty_or_overlong_transactional_id_is_an_invalid_request(virtual_clock):
+    async with playing(virtual_clock) as (_, client):
         assert await client.init("") is ErrorCode.invalid_request
         assert await client.init("x" * 32_768) is ErrorCode.invalid_request
         client.producer = {"transactional_id": "", "producer_id": 1, "producer_epoch": 0}
         assert await client.add_offsets() is ErrorCode.invalid_request
         assert await client.end() is ErrorCode.invalid_request
 
-    played(play)
 
-
-def test_fenced_producer_gets_invalid_producer_epoch_in_old_versions():
-    async def play(_: LoneCoordinator, client: Client) -> None:
+async def test_fenced_producer_gets_invalid_producer_epoch_in_old_versions(virtual_clock):
+    async with playing(virtual_clock) as (_, client):
         await client.init()
         old = client.producer
         await client.init()
@@ -178,24 +161,19 @@ def test_fenced_producer_gets_invalid_producer_epoch_in_old_versions():
         assert await client.init(version=3, **wrong) is ErrorCode.invalid_producer_epoch
         assert await client.init(version=4, **wrong) is ErrorCode.producer_fenced
 
-    played(play)
 
-
-def test_commit_in_a_transaction_for_a_nonexistent_topic_is_refused_and_creates_no_group():
-    async def play(coordinator: LoneCoordinator, client: Client) -> None:
+async def test_commit_in_a_transaction_for_a_nonexistent_topic_is_refused_and_creates_no_group(virtual_clock):
+    async with playing(virtual_clock) as (coordinator, client):
         await client.init()
         assert await client.commit(5, topic="nowhere") is ErrorCode.unknown_topic_or_partition
         described = await (await coordinator.connect("a")).call(Api.DescribeGroups, 5, groups=[GROUP])
         assert described.groups[0].group_state == "Dead"
 
-    played(play)
-
 
 @pytest.mark.kafka("testVerificationErrorsForTxnOffsetCommits")
-def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
+async def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused(virtual_clock):
     """KIP-890: otherwise an offset would stay pending that no EndTxn ends."""
-
-    async def play(_: LoneCoordinator, client: Client) -> None:
+    async with playing(virtual_clock) as (_, client):
         client.producer = {"transactional_id": TRANSACTION, "producer_id": 9, "producer_epoch": 0}
         assert await client.commit(5) is ErrorCode.invalid_producer_id_mapping
         await client.init()
@@ -212,11 +190,9 @@ def test_commit_in_a_transaction_that_the_group_was_not_added_to_is_refused():
         client.producer = {**old, "transactional_id": ""}
         assert await client.commit(6) is ErrorCode.invalid_request
 
-    played(play)
 
-
-def test_transactions_are_refused_by_a_broker_that_does_not_lead_their_partition():
-    async def play(coordinator: LoneCoordinator, client: Client) -> None:
+async def test_transactions_are_refused_by_a_broker_that_does_not_lead_their_partition(virtual_clock):
+    async with playing(virtual_clock) as (coordinator, client):
         await client.init()
         await coordinator.resign_all()
         assert await client.init() is ErrorCode.not_coordinator
@@ -224,11 +200,9 @@ def test_transactions_are_refused_by_a_broker_that_does_not_lead_their_partition
         assert await client.commit(5) is ErrorCode.not_coordinator
         assert await client.end() is ErrorCode.not_coordinator
 
-    played(play)
 
-
-def test_markers_are_accepted_only_for_led_partitions():
-    async def play(coordinator: LoneCoordinator, _: Client) -> None:
+async def test_markers_are_accepted_only_for_led_partitions(virtual_clock):
+    async with playing(virtual_clock) as (coordinator, _):
         connection = await coordinator.connect("broker")
         topics = [
             {"name": OFFSETS_TOPIC, "partition_indexes": [0, 9]},
@@ -244,8 +218,6 @@ def test_markers_are_accepted_only_for_led_partitions():
             ErrorCode.not_leader_or_follower,
             ErrorCode.unknown_topic_or_partition,
         ]
-
-    played(play)
 
 
 def test_group_on_another_broker_gets_the_transactions_marker(chroot: str, tmp_path: Path):

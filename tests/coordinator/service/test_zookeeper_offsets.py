@@ -5,7 +5,7 @@ The recorded conversations (`era`) hold the answers; here are the znodes, as see
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,34 +24,35 @@ from tests.support.consumers.zookeeper import member
 from tests.support.zookeeper.sessions import opened
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.zookeeper.session import ZooKeeperSession
 
 
-def on_brokers(chroot: str, tmp_path: Path, test: Any, *, number: int = 1) -> None:
-    """Run `test(connections, session)` with a connection to each broker, and the topic `t` of two partitions."""
-
-    async def run() -> None:
-        async with running_cluster(number, chroot, tmp_path, mount=(mount,)) as brokers, opened(chroot) as session:
-            await create_topics(brokers[0], {"t": 2})
-            for broker in brokers:
-                assert await broker.cluster.until(lambda snapshot: "t" in snapshot.topics, 60_000)
-            connections = [await BrokerConnection.open(b.address.host, b.address.port, "old") for b in brokers]
-            try:
-                await test(connections, session)
-            finally:
-                for connection in connections:
-                    connection.close()
-
-    asyncio.run(asyncio.wait_for(run(), 120))
+@asynccontextmanager
+async def connections_to_brokers(
+    chroot: str, tmp_path: Path, *, number: int = 1
+) -> AsyncIterator[tuple[list[BrokerConnection], ZooKeeperSession]]:
+    """A connection to each broker, and a session; there is the topic `t` of two partitions."""
+    async with running_cluster(number, chroot, tmp_path, mount=(mount,)) as brokers, opened(chroot) as session:
+        await create_topics(brokers[0], {"t": 2})
+        for broker in brokers:
+            assert await broker.cluster.until(lambda snapshot: "t" in snapshot.topics, 60_000)
+        connections = [await BrokerConnection.open(b.address.host, b.address.port, "old") for b in brokers]
+        try:
+            yield connections, session
+        finally:
+            for connection in connections:
+                connection.close()
 
 
 async def commit(connection: BrokerConnection, group: str, offsets: dict[int, int]) -> list[str]:
     """The error of each partition of `t`, '' for none."""
     rows = [{"partition_index": p, "committed_offset": o, "committed_metadata": "kept?"} for p, o in offsets.items()]
     body = {"group_id": group, "topics": [{"name": "t", "partitions": rows}]}
-    answer = await connection.call(Api.OffsetCommit, body, version=0)
+    # The thousands of folders of one test are created one by one, which takes a busy machine more than half a minute.
+    answer = await connection.call(Api.OffsetCommit, body, version=0, timeout_ms=100_000)
     return [row.error_code.name for row in answer.topics[0].partitions]
 
 
@@ -62,8 +63,8 @@ async def fetch(connection: BrokerConnection, group: str) -> list[tuple[int, str
     return [(row.committed_offset, row.error_code.name) for row in answer.topics[0].partitions]
 
 
-def test_commit_writes_the_znodes_of_kafkas_own_consumer_on_every_broker(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+async def test_commit_writes_the_znodes_of_kafkas_own_consumer_on_every_broker(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path, number=2) as (connections, session):
         first, second = connections
         assert await commit(first, "g", {0: 42}) == ["none"]
         for path, data in ((paths.offset("g", "t", 0), b"42"), (paths.group("g"), b""), (paths.offsets("g"), b"")):
@@ -73,22 +74,18 @@ def test_commit_writes_the_znodes_of_kafkas_own_consumer_on_every_broker(chroot:
         assert await commit(second, "g", {0: 40, 1: 7}) == ["none", "none"]
         assert await fetch(first, "g") == [(40, "none"), (7, "none")]
 
-    on_brokers(chroot, tmp_path, test, number=2)
 
-
-def test_refused_commit_writes_nothing(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+async def test_refused_commit_writes_nothing(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path) as (connections, session):
         (broker,) = connections
         assert await commit(broker, "g", {5: 1, -1: 2}) == ["unknown_topic_or_partition"] * 2
         for group in ("..", "", "g/", "g\0"):
             assert await commit(broker, group, {0: 1}) == ["unknown_server_error"]
         assert await session.children(paths.CONSUMERS) == []
 
-    on_brokers(chroot, tmp_path, test)
 
-
-def test_znode_is_read_as_a_java_long(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+async def test_znode_is_read_as_a_java_long(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path) as (connections, session):
         for data in (b"+5", b"5", b"0005"):
             await session.put(paths.offset("g", "t", 0), data)
             assert (await fetch(connections[0], "g"))[0] == (5, "none")
@@ -96,31 +93,25 @@ def test_znode_is_read_as_a_java_long(chroot: str, tmp_path: Path) -> None:
             await session.put(paths.offset("g", "t", 0), data)
             assert (await fetch(connections[0], "g"))[0] == (-1, "unknown_server_error")
 
-    on_brokers(chroot, tmp_path, test)
 
-
-def test_our_member_goes_on_at_an_offset_that_a_broker_wrote(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], _session: ZooKeeperSession) -> None:
+async def test_our_member_goes_on_at_an_offset_that_a_broker_wrote(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path) as (connections, _session):
         (broker,) = connections
         await commit(broker, "g", {0: 0, 1: 0})
         async with member(chroot, "c1", {"t": 1}) as ours:
             assert {info.consumed for info in ours.consumer._registry.infos()} == {0}
 
-    on_brokers(chroot, tmp_path, test)
 
-
-def test_group_id_of_a_thousand_folders_is_a_path_like_any_other(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+async def test_group_id_of_a_thousand_folders_is_a_path_like_any_other(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path) as (connections, _):
         (broker,) = connections
         deep = "/".join("g" * 3_000)
         assert await commit(broker, deep, {0: 5}) == ["none"]
         assert (await fetch(broker, deep))[0] == (5, "none")
 
-    on_brokers(chroot, tmp_path, test)
 
-
-def test_partition_that_is_named_many_times_is_written_once(chroot: str, tmp_path: Path) -> None:
-    async def test(connections: list[BrokerConnection], session: ZooKeeperSession) -> None:
+async def test_partition_that_is_named_many_times_is_written_once(chroot: str, tmp_path: Path) -> None:
+    async with connections_to_brokers(chroot, tmp_path) as (connections, session):
         (broker,) = connections
         rows = [{"partition_index": 0, "committed_offset": number} for number in range(50_000)]
         body = {"group_id": "g", "topics": [{"name": "t", "partitions": rows}]}
@@ -128,8 +119,6 @@ def test_partition_that_is_named_many_times_is_written_once(chroot: str, tmp_pat
         assert len(answer.topics[0].partitions) == 50_000
         data, stat = await session.get(paths.offset("g", "t", 0))
         assert (data, stat.version) == (b"49999", 0)
-
-    on_brokers(chroot, tmp_path, test)
 
 
 class LostZooKeeper:

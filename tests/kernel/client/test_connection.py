@@ -64,24 +64,21 @@ async def closed(connection: BrokerConnection) -> None:
     await connection.wait_closed()
 
 
-def test_versions_are_the_highest_that_both_sides_speak() -> None:
-    async def test() -> None:
-        offered = ((18, 0, 3), (12, 1, 2), (0, 0, 2), (1, 0, 3), (11, 5, 99))
-        async with replying(lambda frame: versions(frame, *offered)) as port:
-            connection = await BrokerConnection.open("127.0.0.1", port, "c")
-            assert connection.version_of(Api.Heartbeat) == 2
-            assert connection.version_of(Api.JoinGroup) == 9
-            assert connection.version_of(Api.Fetch) == 3
-            for api in (Api.Produce, Api.Metadata):  # too old for us; not offered
-                with pytest.raises(UnsupportedByBroker, match=api.name):
-                    connection.version_of(api)
-            await closed(connection)
-
-    run(test)
+async def test_versions_are_the_highest_that_both_sides_speak() -> None:
+    offered = ((18, 0, 3), (12, 1, 2), (0, 0, 2), (1, 0, 3), (11, 5, 99))
+    async with replying(lambda frame: versions(frame, *offered)) as port:
+        connection = await BrokerConnection.open("127.0.0.1", port, "c")
+        assert connection.version_of(Api.Heartbeat) == 2
+        assert connection.version_of(Api.JoinGroup) == 9
+        assert connection.version_of(Api.Fetch) == 3
+        for api in (Api.Produce, Api.Metadata):  # too old for us; not offered
+            with pytest.raises(UnsupportedByBroker, match=api.name):
+                connection.version_of(api)
+        await closed(connection)
 
 
 @pytest.mark.parametrize("highest", [0, 1, 2])
-def test_broker_with_only_old_api_versions_gets_another_request(highest: int) -> None:
+async def test_broker_with_only_old_api_versions_gets_another_request(highest: int) -> None:
     asked = []
 
     def reply(frame: bytes) -> bytes:
@@ -92,39 +89,33 @@ def test_broker_with_only_old_api_versions_gets_another_request(highest: int) ->
         keys = [{"api_key": 18, "min_version": 0, "max_version": highest}] if highest else []
         return codec.encode_response(Api.ApiVersions, 0, correlation_id, {"error_code": 35, "api_keys": keys})
 
-    async def test() -> None:
-        async with replying(reply) as port:
-            connection = await BrokerConnection.open("127.0.0.1", port, "c")
-            assert connection.version_of(Api.Heartbeat) == 4
-            assert asked == [3, highest]
-            await closed(connection)
-
-    run(test)
+    async with replying(reply) as port:
+        connection = await BrokerConnection.open("127.0.0.1", port, "c")
+        assert connection.version_of(Api.Heartbeat) == 4
+        assert asked == [3, highest]
+        await closed(connection)
 
 
-def test_late_answer_closes_the_connection_with_an_error_that_names_the_wait() -> None:
+async def test_late_answer_closes_the_connection_with_an_error_that_names_the_wait() -> None:
     def reply(frame: bytes) -> bytes:
         return versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else b""
 
-    async def test() -> None:
-        tracer = ListTracer()
-        async with replying(reply) as port:
-            connection = await BrokerConnection.open("127.0.0.1", port, "c", tracer=tracer)
-            connection.member = "m1"
-            other = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
-            with pytest.raises(RequestTimedOut, match=r"Heartbeat was not answered .* within 50 ms"):
-                await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=50, group="g")
-            with pytest.raises(RequestTimedOut):
-                await other
-            assert connection.closed
-            with pytest.raises(Disconnected):
-                await connection.call(Api.Heartbeat, HEARTBEAT)
-            await connection.wait_closed()
-        last = tracer.of("request_answered")[1:]
-        assert [(e["api"], e["error"], e["member"]) for e in last] == [("Heartbeat", "TIMED_OUT", "m1")] * 2
-        assert {event.get("group") for event in last} == {"g", None}
-
-    run(test)
+    tracer = ListTracer()
+    async with replying(reply) as port:
+        connection = await BrokerConnection.open("127.0.0.1", port, "c", tracer=tracer)
+        connection.member = "m1"
+        other = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
+        with pytest.raises(RequestTimedOut, match=r"Heartbeat was not answered .* within 50 ms"):
+            await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=50, group="g")
+        with pytest.raises(RequestTimedOut):
+            await other
+        assert connection.closed
+        with pytest.raises(Disconnected):
+            await connection.call(Api.Heartbeat, HEARTBEAT)
+        await connection.wait_closed()
+    last = tracer.of("request_answered")[1:]
+    assert [(e["api"], e["error"], e["member"]) for e in last] == [("Heartbeat", "TIMED_OUT", "m1")] * 2
+    assert {event.get("group") for event in last} == {"g", None}
 
 
 def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_the_timeout(unused_port: int) -> None:
@@ -163,40 +154,34 @@ def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_
         server.join(30)
 
 
-def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_received() -> None:
-    async def test() -> None:
-        waiting: list[asyncio.Future[Mapping[str, Any] | None]] = []
+async def test_answer_to_a_cancelled_call_is_dropped_and_the_next_one_is_received() -> None:
+    waiting: list[asyncio.Future[Mapping[str, Any] | None]] = []
 
-        def parked(_context: RequestContext, _body: Any) -> asyncio.Future[Mapping[str, Any] | None]:
-            waiting.append(asyncio.get_running_loop().create_future())
-            return waiting[-1]
+    def parked(_context: RequestContext, _body: Any) -> asyncio.Future[Mapping[str, Any] | None]:
+        waiting.append(asyncio.get_running_loop().create_future())
+        return waiting[-1]
 
-        server = BrokerServer({Api.JoinGroup: parked, Api.Heartbeat: lambda _c, _b: {"error_code": 27}})
-        await server.start()
-        connection = await BrokerConnection.open(server.host, server.port, "c")
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(connection.call(Api.JoinGroup, {}), 0.05)
-        heartbeat = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
-        await until(lambda: waiting, 30, "the request to arrive")
-        waiting[0].set_result({"error_code": 0})
-        assert (await heartbeat).error_code is ErrorCode.rebalance_in_progress
-        assert not connection.closed
-        await closed(connection)
-        await server.stop()
-
-    run(test)
+    server = BrokerServer({Api.JoinGroup: parked, Api.Heartbeat: lambda _c, _b: {"error_code": 27}})
+    await server.start()
+    connection = await BrokerConnection.open(server.host, server.port, "c")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(connection.call(Api.JoinGroup, {}), 0.05)
+    heartbeat = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT))
+    await until(lambda: waiting, 30, "the request to arrive")
+    waiting[0].set_result({"error_code": 0})
+    assert (await heartbeat).error_code is ErrorCode.rebalance_in_progress
+    assert not connection.closed
+    await closed(connection)
+    await server.stop()
 
 
-def test_closed_connection_fails_waiting_calls() -> None:
-    async def test() -> None:
-        async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else None) as port:
-            connection = await BrokerConnection.open("127.0.0.1", port, "c")
-            with pytest.raises(Disconnected, match="closed by the broker"):
-                await connection.call(Api.Heartbeat, HEARTBEAT)
-            assert connection.closed
-            await connection.wait_closed()
-
-    run(test)
+async def test_closed_connection_fails_waiting_calls() -> None:
+    async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else None) as port:
+        connection = await BrokerConnection.open("127.0.0.1", port, "c")
+        with pytest.raises(Disconnected, match="closed by the broker"):
+            await connection.call(Api.Heartbeat, HEARTBEAT)
+        assert connection.closed
+        await connection.wait_closed()
 
 
 @pytest.mark.parametrize(
@@ -204,72 +189,60 @@ def test_closed_connection_fails_waiting_calls() -> None:
     [b"\0\0\0\x04\0\0\0\x63", b"\xff\xff\xff\xff", b"\0\0\0\x06\0\0\0\x02\0\0", b"\0\0\0\x02\0\0"],
     ids=["a request that was never sent", "a negative size", "a body cut short", "no correlation id"],
 )
-def test_nonsense_from_a_broker_ends_the_connection(nonsense: bytes) -> None:
-    async def test() -> None:
-        async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else nonsense) as port:
-            connection = await BrokerConnection.open("127.0.0.1", port, "c")
-            with pytest.raises((ProtocolError, Disconnected)):
-                await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=5000)
-            assert connection.closed
-            await connection.wait_closed()
-
-    run(test)
+async def test_nonsense_from_a_broker_ends_the_connection(nonsense: bytes) -> None:
+    async with replying(lambda frame: versions(frame, (12, 0, 4)) if frame[:2] == b"\0\x12" else nonsense) as port:
+        connection = await BrokerConnection.open("127.0.0.1", port, "c")
+        with pytest.raises((ProtocolError, Disconnected)):
+            await connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=5000)
+        assert connection.closed
+        await connection.wait_closed()
 
 
-def test_refused_connection_is_unavailable_and_names_the_address(unused_port: int) -> None:
-    async def test() -> None:
-        with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
-            await BrokerConnection.open("127.0.0.1", unused_port, "c")
-        client = ClusterClient([("127.0.0.1", unused_port)], "c")
-        with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
-            await client.refresh()
-        await client.close()
-
-    run(test)
+async def test_refused_connection_is_unavailable_and_names_the_address(unused_port: int) -> None:
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
+        await BrokerConnection.open("127.0.0.1", unused_port, "c")
+    client = ClusterClient([("127.0.0.1", unused_port)], "c")
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{unused_port}"):
+        await client.refresh()
+    await client.close()
 
 
-def test_silent_broker_is_unavailable_in_time() -> None:
-    async def test() -> None:
-        async with replying(lambda _: b"") as port:
-            with pytest.raises(Unavailable, match="did not answer within 60 ms"):
-                await BrokerConnection.open("127.0.0.1", port, "c", timeout_ms=60)
-
-    run(test)
+async def test_silent_broker_is_unavailable_in_time() -> None:
+    async with replying(lambda _: b"") as port:
+        with pytest.raises(Unavailable, match="did not answer within 60 ms"):
+            await BrokerConnection.open("127.0.0.1", port, "c", timeout_ms=60)
 
 
-def test_cluster_client_tries_the_next_broker_and_reopens_broken_connections(unused_port: int) -> None:
-    async def test() -> None:
-        server = BrokerServer({})
+async def test_cluster_client_tries_the_next_broker_and_reopens_broken_connections(unused_port: int) -> None:
+    server = BrokerServer({})
 
-        def metadata(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            partition = {"partition_index": 0, "leader_id": 7, "leader_epoch": 3}
-            return {
-                "brokers": [{"node_id": 7, "host": server.host, "port": server.port}],
-                "topics": [
-                    {"name": "t", "partitions": [partition]},
-                    {"name": "u", "error_code": ErrorCode.unknown_topic_or_partition},
-                ],
-            }
+    def metadata(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
+        partition = {"partition_index": 0, "leader_id": 7, "leader_epoch": 3}
+        return {
+            "brokers": [{"node_id": 7, "host": server.host, "port": server.port}],
+            "topics": [
+                {"name": "t", "partitions": [partition]},
+                {"name": "u", "error_code": ErrorCode.unknown_topic_or_partition},
+            ],
+        }
 
-        server.mount({Api.Metadata: metadata})
-        await server.start()
-        client = ClusterClient([("127.0.0.1", unused_port), (server.host, server.port)], "c")
-        await client.refresh(["t", "u"])
-        assert client.metadata.errors == {"u": "UNKNOWN_TOPIC_OR_PARTITION"}
-        first = await client.connection(7)
-        assert await client.connection(7) is first
-        client.member = "m"
-        assert first.member == "m"
-        first.close()
-        second = await client.connection(7)
-        assert second is not first
-        assert second.member == "m"
-        with pytest.raises(Unavailable, match="broker 8 is not in the metadata"):
-            await client.connection(8)
-        await client.close()
-        await server.stop()
-
-    run(test)
+    server.mount({Api.Metadata: metadata})
+    await server.start()
+    client = ClusterClient([("127.0.0.1", unused_port), (server.host, server.port)], "c")
+    await client.refresh(["t", "u"])
+    assert client.metadata.errors == {"u": "UNKNOWN_TOPIC_OR_PARTITION"}
+    first = await client.connection(7)
+    assert await client.connection(7) is first
+    client.member = "m"
+    assert first.member == "m"
+    first.close()
+    second = await client.connection(7)
+    assert second is not first
+    assert second.member == "m"
+    with pytest.raises(Unavailable, match="broker 8 is not in the metadata"):
+        await client.connection(8)
+    await client.close()
+    await server.stop()
 
 
 async def test_receive_buffer_size_is_set():

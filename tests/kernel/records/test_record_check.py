@@ -21,15 +21,12 @@ from kernel.runtime import REAL
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
+from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
 from tests.support.wire.bad_batches import TIME_MS, bad_batches, odd_batches, three_records, with_newest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernel.broker.broker import Broker
-    from kernel.client.client import ClusterClient
-    from kernel.client.connection import BrokerConnection
     from kernel.records.batches import AppendBatch
 
 BAD, ODD = bad_batches(), odd_batches()
@@ -74,15 +71,13 @@ def test_good_batch_is_stored_as_it_came_with_every_codec() -> None:
         assert check(data).payload == data
 
 
-def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for name, bad in BAD.items():
             error, offset = await produce(connection, bad.batch)
             assert (ErrorCode[error.lower()], offset) == (bad.answer, -1), name
         assert await list_offset(connection, {TP: -1}) == {TP: ("", 0)}, "nothing was stored"
         assert await produce(connection, batch(b"a")) == ("", 0)
-
-    on_a_broker(chroot, tmp_path, test)
 
 
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
@@ -99,12 +94,11 @@ def test_batch_may_unpack_to_eight_times_its_size_if_that_is_more_than_16_mebiby
     assert room_for(3 * 1024 * 1024) == 24 * 1024 * 1024
 
 
-def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goes_on(
+async def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goes_on(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when such a batch is in a log already, and ListOffsets reads it."""
-
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         large = build_batch([NewRecord(bytes(UNPACKED_BYTES_MIN), None, TIME_MS)], codec="zstd")
         assert await produce(connection, large) == ("MESSAGE_TOO_LARGE", -1)
         store_unchecked(monkeypatch)
@@ -114,8 +108,6 @@ def test_batch_beyond_the_bound_is_answered_with_an_error_and_its_connection_goe
         answer = (await fetch(connection, {TP: 0}))[TP]
         assert (answer.records, answer.next_offset) == ((), 0)
         assert "t-0: the record batch at offset 0 cannot be read: a batch unpacks to more" in str(answer.corrupt)
-
-    on_a_broker(chroot, tmp_path, test)
 
 
 async def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> None:
@@ -162,8 +154,8 @@ def test_small_batch_is_checked_at_once_and_a_large_or_packed_one_on_a_thread() 
     assert asyncio.run(threads(1, "gzip")) == 1
 
 
-def test_largest_time_is_looked_up_once(chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_largest_time_is_looked_up_once(chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for newest in (5, 9, 7):
             records = [NewRecord(b"v", None, TIME_MS + newest), NewRecord(b"v", None, TIME_MS)]
             await produce(connection, build_batch(records))
@@ -175,8 +167,6 @@ def test_largest_time_is_looked_up_once(chroot: str, tmp_path: Path, monkeypatch
         found = answer.topics[0].partitions[0]
         assert (found.offset, found.timestamp) == (2, TIME_MS + 9)
         assert len(reads) == 2, "the largest time, and the batch that has it"
-
-    on_a_broker(chroot, tmp_path, test)
 
 
 def test_header_offsets_of_the_bad_batches_are_right() -> None:

@@ -9,7 +9,6 @@ async with running_broker(chroot, tmp_path, mount=(commander.mount,)) as broker:
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,7 @@ from coordinator.protocol.server.errors import ServerError
 from coordinator.protocol.server.messages import command_answer_body, commit_answer_body, read_await, read_commit
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.consumers.consuming import Running
-from tests.support.trace.tracers import ListTracer
+from tests.support.consumers.consuming import running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.services import BrokerServices
     from kernel.values import TopicPartition
+    from tests.support.consumers.consuming import Running
 
 Answer = dict[str, Any]
 
@@ -112,21 +111,8 @@ QUICK = {
     "retry.backoff.ms": "20",
 }
 
-_numbers = itertools.count(1)
-
 
 def commanded(bootstrap: str, zookeeper: str, group: str = "g", settings: Mapping[str, str] | None = None) -> Running:
     """A consumer of the server design, not started."""
-    process = f"ours-{next(_numbers)}"
-    given = {
-        **QUICK,
-        "bootstrap.servers": bootstrap,
-        "zookeeper.connect": zookeeper,
-        "group.id": group,
-        "client.id": process,
-        **(settings or {}),
-    }
-    config, warnings = ServerConsumerConfig.from_settings(given)
-    assert not warnings, warnings
-    tracer = ListTracer(process=process)
-    return Running(ServerConsumer(config, tracer=tracer, process=process), tracer)
+    place = {"bootstrap.servers": bootstrap, "zookeeper.connect": zookeeper, "group.id": group}
+    return running(ServerConsumer, ServerConsumerConfig, {**QUICK, **place, **(settings or {})})

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
     from kernel.values import CommitOutcome, Record
-    from tests.support.trace.tracers import ListTracer
 
 Owned = frozenset[TopicPartition]
 
@@ -119,6 +120,18 @@ class Running:
     async def close(self) -> None:
         await self.pause()
         await self.consumer.close()
+
+
+_numbers = itertools.count(1)
+
+
+def running(consumer: Callable[..., GroupConsumer], config: Any, settings: Mapping[str, str]) -> Running:
+    """A consumer with these settings, not started, and under a name of its own; `config` is the class of them."""
+    process = f"ours-{next(_numbers)}"
+    parsed, warnings = config.from_settings({"client.id": process, **settings})
+    assert not warnings, warnings
+    tracer = ListTracer(process=process)
+    return Running(consumer(parsed, tracer=tracer, process=process), tracer)
 
 
 async def shared_out(members: Sequence[Running], partitions: Owned, *, timeout_s: float = 60) -> None:

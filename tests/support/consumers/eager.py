@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from coordinator.client.classic.consumer import CoordinatorConsumer
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.waiting import until
-from tests.support.consumers.consuming import Running
-from tests.support.trace.tracers import ListTracer
+from tests.support.consumers.consuming import running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Owned
+    from tests.support.consumers.consuming import Owned, Running
 
 QUICK = {
     "session.timeout.ms": "30000",  # outlives a busy machine's pauses
@@ -24,17 +22,11 @@ QUICK = {
     "fetch.max.wait.ms": "100",
 }
 
-_numbers = itertools.count(1)
-
 
 def eager(bootstrap: str, group: str = "g", settings: Mapping[str, str] | None = None) -> Running:
     """One of our consumers, not started."""
-    process = f"ours-{next(_numbers)}"
-    given = {**QUICK, "bootstrap.servers": bootstrap, "group.id": group, "client.id": process, **(settings or {})}
-    config, warnings = CoordinatorConsumerConfig.from_settings(given)
-    assert not warnings, warnings
-    tracer = ListTracer(process=process)
-    return Running(CoordinatorConsumer(config, tracer=tracer, process=process), tracer)
+    given = {**QUICK, "bootstrap.servers": bootstrap, "group.id": group, **(settings or {})}
+    return running(CoordinatorConsumer, CoordinatorConsumerConfig, given)
 
 
 def bootstrap_of(*brokers: Broker) -> str:

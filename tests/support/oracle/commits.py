@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import Acting, CommitTotals, FinalOffsets, Takeover
-from tests.support.oracle.intervals import Groups, in_time, is_the_owner, namings, of
+from tests.support.oracle.intervals import in_time, is_the_owner, key_of, namings, of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +69,7 @@ def commit_totals(events: list[Event], tolerance_ns: int, boots: Mapping[str, st
     delivered, started = of(events, "records_delivered"), of(events, "position_started")
     if not (written or refused or delivered or started):
         return None
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     named = of(events, "authority_named", "authority_cleared")
     clocks = Clocks(boots, tolerance_ns)
     back = [moved_back_by(event, written, clocks) for event in written]
@@ -83,9 +84,9 @@ def commit_totals(events: list[Event], tolerance_ns: int, boots: Mapping[str, st
         stale_delivered=sum(
             event["last"] - event["first"] + 1
             for event in delivered
-            if is_stale_delivery(event, groups.key_of(event), named, tolerance_ns)
+            if is_stale_delivery(event, key_of(event, groups), named, tolerance_ns)
         ),
-        started_behind=sum(starts_behind(event, groups.key_of(event), written) for event in started),
+        started_behind=sum(starts_behind(event, key_of(event, groups), written) for event in started),
         of_ended_sessions=of_ended_sessions(events, written),
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import CourseInterval
-from tests.support.oracle.intervals import Groups, in_time, of
+from tests.support.oracle.intervals import in_time, key_of, of
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import RunSpan
@@ -17,13 +18,13 @@ INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
 
 def course_of(events: list[Event], span: RunSpan) -> list[CourseInterval]:
     """A row for each interval of the span, if there was any record at all."""
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     acked = [
         (event, (group, event["topic"], event["partition"]))
         for event in in_time(of(events, "records_acked"))
         for group in groups.readers(event["topic"])
     ]
-    polled = [(event, groups.key_of(event)) for event in in_time(of(events, "records_delivered"))]
+    polled = [(event, key_of(event, groups)) for event in in_time(of(events, "records_delivered"))]
     written = [
         (event, (event["group"], event["topic"], event["partition"])) for event in in_time(of(events, "offset_written"))
     ]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
+from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import Coverage, FirstOverlap
-from tests.support.oracle.intervals import Groups, of, owner_of
+from tests.support.oracle.intervals import key_of, of, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -144,12 +145,12 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
 
 def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, list[str]]]:
     """Who delivered each record, with repetitions."""
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     first, last = ("first", "last") if view == OFFSETS else ("serial_first", "serial_last")
     found: defaultdict[Key, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for event in of(events, "records_delivered"):
         if event.get(first) is not None:
-            key, owner = groups.key_of(event), owner_of(event)
+            key, owner = key_of(event, groups), owner_of(event)
             for number in range(event[first], event[last] + 1):
                 found[key][number].append(owner)
     return {key: dict(numbers) for key, numbers in found.items()}
@@ -157,7 +158,7 @@ def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, lis
 
 def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
     """The serial numbers acknowledged to a producer; every group that reads the topic should receive them."""
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     found: defaultdict[Key, set[int]] = defaultdict(set)
     for event in of(events, "records_acked"):
         for group in groups.readers(event["topic"]):

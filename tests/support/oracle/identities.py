@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from comparison.ownership.groups import Memberships
 from comparison.results.keys import BELIEVED, DELIVERING
 from tests.support.oracle.cover import pieces_of
-from tests.support.oracle.intervals import CLAIM_KINDS, Groups, in_time, intervals_of, of
+from tests.support.oracle.intervals import CLAIM_KINDS, in_time, intervals_of, of
 
 if TYPE_CHECKING:
     from comparison.pipeline.measured import RunSpan
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def mistakable(events: list[Event], span: RunSpan, tolerance_ns: int) -> list[str]:
     """Ids that two processes used at once, and processes in one of several groups whose events do not name it."""
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     used = sorted(_uses(events, span))
     found = []
     for (group, member), several in itertools.groupby(used, key=lambda use: use[:2]):
@@ -24,10 +25,12 @@ def mistakable(events: list[Event], span: RunSpan, tolerance_ns: int) -> list[st
             found.append(f"{_listed(names)} used the member id {member} of the group {group} at the same time")
     doing = [event for event in of(events, *CLAIM_KINDS) if event["partitions"]]
     doing += of(events, "records_delivered", "position_started")
-    if len(groups.all) > 1:
+    if len(groups.names) > 1:
         found += [
-            f"{process} does not say in which of the groups {_listed(groups.all)} it is"
-            for process in sorted({event["process"] for event in doing if groups.group_of(event) == ""})
+            f"{process} does not say in which of the groups {_listed(groups.names)} it is"
+            for process in sorted(
+                {event["process"] for event in doing if groups.group(event["process"], event["member"]) == ""}
+            )
         ]
     return found
 

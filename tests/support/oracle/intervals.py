@@ -1,8 +1,7 @@
-"""Events in order, the groups that they are about, and the intervals that the plain fold makes of them.
+"""Events in order, the partitions that they are about, and the intervals that the plain fold makes of them.
 
-Two groups on one topic are independent: all intervals are kept by group. An event of a member belongs to the group that
-its process joined under that id; if it joined none, to the only group that its process joined at all, or to the only
-one of the run; if there are several, to the group '', which should own nothing.
+Two groups on one topic are independent: all intervals are kept by group. Which group an event of a member is about is
+said by `comparison.ownership.groups`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from comparison.ownership.fold import Interval
+    from comparison.ownership.groups import Memberships
 
 Event = dict[str, Any]
 #: A partition of a group: group, topic, partition.
 Key = tuple[str, str, int]
 
 CLAIM_KINDS = ("partitions_assigned", "partitions_revoked", "partitions_lost")
-#: The kinds that name the groups of a run.
-GROUP_KINDS = ("member_started", "authority_named", "offset_written", "final_offset", "group_changed")
 
 
 def of(events: Iterable[Event], *kinds: str) -> list[Event]:
@@ -53,42 +51,9 @@ def names_partition(event: Event, topic: str, partition: int) -> bool:
     return {"topic": topic, "partition": partition} in event["partitions"]
 
 
-def groups_of(events: Iterable[Event]) -> list[str]:
-    return sorted({event["group"] for event in of(events, *GROUP_KINDS)})
-
-
-class Groups:
-    """The group of each member, and the topics that each group reads."""
-
-    def __init__(self, events: list[Event]) -> None:
-        self.all = groups_of(events)
-        self._started = of(events, "member_started")
-        self._topics = {
-            (event["group"], event["topic"])
-            for event in of(events, "authority_named", "offset_written", "final_offset")
-        } | {
-            (self.group_of(event), place["topic"])
-            for event in of(events, "partitions_assigned")
-            for place in event["partitions"]
-        }
-
-    def group_of(self, event: Event) -> str:
-        of_process = [each for each in self._started if each["process"] == event["process"]]
-        of_member = [each for each in of_process if each["member"] == event["member"]]
-        joined = {each["group"] for each in of_member or of_process} or set(self.all)
-        return str(joined.pop()) if len(joined) == 1 else ""
-
-    def readers(self, topic: str) -> list[str]:
-        """The groups that should have all of a topic: those seen to read it, and those seen to read nothing."""
-        if len(self.all) < 2:
-            return self.all or [""]
-        idle = [group for group in self.all if not any(reader == group for reader, _ in self._topics)]
-        readers = [group for group in self.all if (group, topic) in self._topics]
-        return sorted(idle + readers) or self.all
-
-    def key_of(self, event: Event) -> Key:
-        """The partition that a member's event is about."""
-        return self.group_of(event), event["topic"], event["partition"]
+def key_of(event: Event, groups: Memberships) -> Key:
+    """The partition that a member's event is about."""
+    return groups.group(event["process"], event["member"]), event["topic"], event["partition"]
 
 
 def intervals_of(events: list[Event], view: str) -> list[Interval]:

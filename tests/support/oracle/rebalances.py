@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import AttemptEnded, KeptThrough, MemberPhase, Round
-from tests.support.oracle.intervals import Groups, in_process, in_time, of, owner_of
+from tests.support.oracle.intervals import in_process, in_time, key_of, of, owner_of
 
 if TYPE_CHECKING:
     from comparison.ownership.fold import Interval
@@ -16,7 +17,7 @@ def phases_of(events: list[Event]) -> list[MemberPhase]:
     """A phase lasts until the member's next rebalance event; a whole rebalance until its end."""
     kinds = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
     relevant = of(events, *kinds)
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     found = []
     for event in relevant:
         member = _next_member(event, relevant)
@@ -41,7 +42,7 @@ def phases_of(events: list[Event]) -> list[MemberPhase]:
                     phase=phase,
                     from_ns=event["t_ns"],
                     until_ns=ends[0],
-                    group=groups.group_of({"process": event["process"], "member": member}),
+                    group=groups.group(event["process"], member),
                 )
             )
     return found
@@ -158,7 +159,7 @@ def _round(begun: int | None, gathered: Event, until_ns: int | None) -> Round:
 
 def kept_through(events: list[Event], believed: list[Interval], rounds: list[Round]) -> dict[int, KeptThrough]:
     """Partitions of a round's group that one stream kept throughout the round, and those that it delivered from."""
-    groups, found = Groups(events), {}
+    groups, found = Memberships.of_events(events), {}
     for number, each in enumerate(rounds):
         if each.until_ns is None:
             continue
@@ -170,7 +171,7 @@ def kept_through(events: list[Event], believed: list[Interval], rounds: list[Rou
             and (interval.until_ns is None or interval.until_ns > each.until_ns)
         ]
         meanwhile = {
-            (owner_of(event), groups.key_of(event))
+            (owner_of(event), key_of(event, groups))
             for event in of(events, "records_delivered")
             if each.from_ns <= event["t_ns"] < each.until_ns
         }

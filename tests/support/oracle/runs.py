@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from comparison.ownership.cover import begins, stops
 from comparison.pipeline.measured import (
     Begun,
     ChangeWindow,
@@ -35,23 +36,11 @@ _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
 _NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op")
 
 
-def _begins(event: Event) -> bool:
-    return (
-        (event["kind"] == "change_started" and event["change"] != "form")
-        or event["kind"] == "fault_started"
-        or (event["kind"] == "stage_entered" and event["stage"] in ("steady", "fault"))
-    )
-
-
-def _stops(event: Event) -> bool:
-    return event["kind"] == "run_ended" or (event["kind"] == "stage_entered" and event["stage"] in ("final", "stop"))
-
-
 def span_of(events: list[Event]) -> RunSpan:
     """The time in which the group counts as running; the end is exclusive."""
-    begun = [event["t_ns"] for event in events if _begins(event)]
+    begun = [event["t_ns"] for event in events if begins(event)]
     members = [event["t_ns"] for event in of(events, "member_started")]
-    stopped = [event["t_ns"] for event in events if _stops(event)]
+    stopped = [event["t_ns"] for event in events if stops(event)]
     everything = [event["t_ns"] for event in events]
     return RunSpan(start_ns=min(begun or members or everything), end_ns=min(stopped or [max(everything) + 1]))
 
@@ -69,7 +58,7 @@ def changes_of(events: list[Event]) -> list[ChangeWindow]:
         if not _is_change(event):
             continue
         later = by_runner[number + 1 :]
-        ends = [each["t_ns"] for each in later if _is_change(each) or _stops(each)]
+        ends = [each["t_ns"] for each in later if _is_change(each) or stops(each)]
         settled = next(((each["t_ns"], each["change"], each["round"]) for each in of(later, "change_settled")), None)
         is_fault = event["kind"] == "fault_started"
         name = event["fault"] if is_fault else event["change"]

@@ -1,8 +1,9 @@
 """A slow and obvious twin of the pipeline: all its figures, in plain Python, directly from the events.
 
-It shares only the types of `measured` with `comparison.pipeline`; constants are repeated, so that a changed one is
-noticed. An event is a mapping as `tests.support.trace.traces.e` makes it, of one run, with its own `seq` in its file
-(`numbered`). Events with a `problem` are counted, but not used.
+It shares only the types of `measured` with `comparison.pipeline`; who has what, and which group an event is about, is
+what `comparison.ownership` folds step by step. Constants are repeated, so that a changed one is noticed. An event is a
+mapping as `tests.support.trace.traces.e` makes it, of one run, with its own `seq` in its file (`numbered`). Events with
+a `problem` are counted, but not used.
 
 At equal times: the events of a process are in order of `seq`, those of several in order of (`t_ns`, `seq`, name); an
 event of the authority at the moment of a poll counts as before it; the end of a process at the moment of an assignment
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.ownership.cover import wanted_of
+from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
@@ -28,7 +30,6 @@ from tests.support.oracle import commits as oracle_commits
 from tests.support.oracle import course as oracle_course
 from tests.support.oracle import cover as oracle_cover
 from tests.support.oracle import identities as oracle_identities
-from tests.support.oracle import intervals as oracle_intervals
 from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
@@ -114,7 +115,7 @@ def measured_of(
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
     found.course = oracle_course.course_of(usable, span)
     found.members = oracle_identities.members_of(usable)
-    found.groups = oracle_intervals.groups_of(usable)
+    found.groups = list(Memberships.of_events(usable).names)
     found.mistakable = oracle_identities.mistakable(usable, span, tolerance_ns)
     found.bystanders = oracle_bystanders.latencies_of(usable)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))

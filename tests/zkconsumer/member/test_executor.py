@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +23,10 @@ from zkconsumer.rebalance.effects import Claim, Operation, Refusal, Request
 from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.records.streams import Chunk, PartitionInfo, Registry, Stream
 from zkconsumer.znodes.payloads import registration_payload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
 
 T0 = TopicPartition("t", 0)
 ME = f"{GROUP}_c1"
@@ -158,30 +164,26 @@ class Bench:
         await until(lambda: self.executor.machine.state is RebalanceState.CLOSED, 60, "the executor to be closed")
 
 
-def play(script, **options: object) -> None:
-    """Run `script(bench)` with an executor, which is shut down at the end and must not have crashed."""
-
-    async def run() -> None:
-        bench = Bench(**options)
-        running = asyncio.create_task(bench.executor.run())
-        try:
-            await script(bench)
-            await bench.close()
-        finally:
-            running.cancel()
-            outcome = await asyncio.gather(running, return_exceptions=True)
-        assert outcome == [None]
-        assert bench.zookeeper.closed
-
-    asyncio.run(run())
+@asynccontextmanager
+async def executing(**options: object) -> AsyncIterator[Bench]:
+    """An executor that runs, is shut down at the end and must not have crashed."""
+    bench = Bench(**options)
+    running = asyncio.create_task(bench.executor.run())
+    try:
+        yield bench
+        await bench.close()
+    finally:
+        running.cancel()
+        outcome = await asyncio.gather(running, return_exceptions=True)
+    assert outcome == [None]
+    assert bench.zookeeper.closed
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
-def test_reads_of_a_step_are_the_same_in_both_ways(one_by_one):
-    asked = []
-
-    async def script(bench: Bench) -> None:
+async def test_reads_of_a_step_are_the_same_in_both_ways(one_by_one):
+    async with executing(one_by_one=one_by_one) as bench:
         together = 0
+        most: list[int] = []
         read = bench.zookeeper.read
 
         async def slow_read(path, **more):
@@ -192,20 +194,16 @@ def test_reads_of_a_step_are_the_same_in_both_ways(one_by_one):
             together -= 1
             return await read(path, **more)
 
-        most: list[int] = []
         bench.zookeeper.read = slow_read
         bench.zookeeper.model.set_broker(1)
         assert await bench.executor.demand("start") is None
         assert (max(most) == 1) is one_by_one
-        asked.extend(bench.zookeeper.asked)
-
-    play(script, one_by_one=one_by_one)
-    lists = [request.path for request in asked if request.operation is Operation.GET_CHILDREN]
-    assert lists == [paths.BROKER_IDS, paths.BROKER_IDS, paths.member_ids(GROUP), paths.member_ids(GROUP)]
+        lists = [request.path for request in bench.zookeeper.asked if request.operation is Operation.GET_CHILDREN]
+        assert lists == [paths.BROKER_IDS, paths.BROKER_IDS, paths.member_ids(GROUP), paths.member_ids(GROUP)]
 
 
-def test_thread_without_a_stream_fails_the_attempt_by_name_and_is_released_by_the_next():
-    async def script(bench: Bench) -> None:
+async def test_thread_without_a_stream_fails_the_attempt_by_name_and_is_released_by_the_next():
+    async with executing() as bench:
         bench.streams.clear()
         error = await bench.executor.demand("start")
         assert error is not None
@@ -219,11 +217,9 @@ def test_thread_without_a_stream_fails_the_attempt_by_name_and_is_released_by_th
         deletes = [request.path for request in bench.zookeeper.asked if request.operation is Operation.DELETE]
         assert deletes == [paths.owner(GROUP, "t", 0)]
 
-    play(script)
 
-
-def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
-    async def script(bench: Bench) -> None:
+async def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
+    async with executing(listener_in_attempt=True) as bench:
         bench.listener.raises = ValueError("no")
         error = await bench.executor.demand("start")
         assert error is not None
@@ -232,11 +228,9 @@ def test_a_listener_that_raises_fails_the_attempt_by_the_rules_of_1_1():
         bench.listener.raises = None
         assert await bench.executor.demand("start") is None
 
-    play(script, listener_in_attempt=True)
 
-
-def test_claims_made_before_1_1s_listener_raised_are_released_by_the_next_rebalance():
-    async def script(bench: Bench) -> None:
+async def test_claims_made_before_1_1s_listener_raised_are_released_by_the_next_rebalance():
+    async with executing(listener_in_attempt=True) as bench:
         bench.listener.raises = ValueError("no")
         assert await bench.executor.demand("start") is not None
         assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
@@ -245,13 +239,10 @@ def test_claims_made_before_1_1s_listener_raised_are_released_by_the_next_rebala
         assert await bench.executor.demand("start") is None
         assert bench.zookeeper.model.owners() == {}, "the other member owns the partition now: no claim was left behind"
 
-    play(script, listener_in_attempt=True)
 
-
-def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
+async def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
     """As the original's clearFetcherQueues; it matters when a pattern no longer matches anything."""
-
-    async def script(bench: Bench) -> None:
+    async with executing() as bench:
         one = PartitionInfo.of(Claim("t", 0, bench.stream.thread, 0), bench.stream)
         for first in (0, 2):
             records = tuple(Record("t", 0, offset, 0, None, b"", ()) for offset in (first, first + 1))
@@ -266,26 +257,20 @@ def test_queues_are_emptied_by_topic_and_current_chunks_everywhere():
         bench.executor._clear(effects.ClearStreams(("t",)))
         assert bench.stream.take(9) is None
 
-    play(script)
 
-
-def test_answered_demand_leaves_nothing_behind():
-    async def script(bench: Bench) -> None:
+async def test_answered_demand_leaves_nothing_behind():
+    async with executing() as bench:
         for _ in range(3):
             assert await bench.executor.demand("start") is None
         assert bench.executor._tickets == {}
 
-    play(script)
 
-
-def test_library_error_in_the_listener_keeps_its_name():
-    async def script(bench: Bench) -> None:
+async def test_library_error_in_the_listener_keeps_its_name():
+    async with executing(listener_in_attempt=True) as bench:
         bench.listener.raises = Unavailable("the store is down")
         error = await bench.executor.demand("start")
         assert error is not None
         assert error.endswith("Unavailable: the store is down")
-
-    play(script, listener_in_attempt=True)
 
 
 async def test_a_listener_that_raises_ends_the_executor_by_default():
@@ -297,28 +282,24 @@ async def test_a_listener_that_raises_ends_the_executor_by_default():
         await running
 
 
-def test_fetching_starts_at_the_offsets_in_kafka():
-    async def script(bench: Bench) -> None:
+async def test_fetching_starts_at_the_offsets_in_kafka():
+    async with executing(offsets_from=frozenset({"kafka"})) as bench:
         bench.offsets.stored = {T0: 42}
         assert await bench.executor.demand("start") is None
         assert bench.fetchers.did[-1] == "start t-0@42"
 
-    play(script, offsets_from=frozenset({"kafka"}))
 
-
-def test_missing_response_with_offsets_fails_the_attempt():
-    async def script(bench: Bench) -> None:
+async def test_missing_response_with_offsets_fails_the_attempt():
+    async with executing(offsets_from=frozenset({"kafka"})) as bench:
         bench.offsets.error = Unavailable("shutting down before the coordinator has returned the committed offsets")
         error = await bench.executor.demand("start")
         assert error is not None
         assert "the coordinator has returned" in error
         assert bench.zookeeper.model.owners() == {}
 
-    play(script, offsets_from=frozenset({"kafka"}))
 
-
-def test_lost_connection_stops_at_once_and_resumes_after_the_delivered_records():
-    async def script(bench: Bench) -> None:
+async def test_lost_connection_stops_at_once_and_resumes_after_the_delivered_records():
+    async with executing(stop_on_disconnect=True) as bench:
         assert await bench.executor.demand("start") is None
         (info,) = bench.registry.infos()
         info.fetched, info.consumed, info.started = 90, 30, True
@@ -332,13 +313,10 @@ def test_lost_connection_stops_at_once_and_resumes_after_the_delivered_records()
         assert not info.started  # so the trace records again where delivery starts
         assert bench.listener.calls == ["assigned 0 ['t-0']", "revoked 0 ['t-0']", "assigned 0 ['t-0']"]
 
-    play(script, stop_on_disconnect=True)
 
-
-def test_effects_after_an_immediate_stop_wait_for_the_fetchers():
+async def test_effects_after_an_immediate_stop_wait_for_the_fetchers():
     """Two concurrent stops would not wait for each other: the second one would find nothing left to stop."""
-
-    async def script(bench: Bench) -> None:
+    async with executing(stop_on_disconnect=True) as bench:
         assert await bench.executor.demand("start") is None
         bench.fetchers.stopping.clear()
         bench.executor.post(effects.Disconnected())
@@ -353,11 +331,9 @@ def test_effects_after_an_immediate_stop_wait_for_the_fetchers():
         await bench.idle()
         assert bench.fetchers.did[-3:] == ["stop", "stopped", "start t-0@-1"]
 
-    play(script, stop_on_disconnect=True)
 
-
-def test_change_waits_for_the_quiet_time_and_a_later_one_restarts_it():
-    async def script(bench: Bench) -> None:
+async def test_change_waits_for_the_quiet_time_and_a_later_one_restarts_it():
+    async with executing(quiet_ms=30) as bench:
         assert await bench.executor.demand("start") is None
         bench.executor.post(effects.ChangeNotified("members"))
         bench.executor.post(effects.ChangeNotified("members"))
@@ -367,22 +343,18 @@ def test_change_waits_for_the_quiet_time_and_a_later_one_restarts_it():
         assert bench.executor.machine.reminders == 2
         assert len(bench.tracer.of("rebalance_started")) == 2
 
-    play(script, quiet_ms=30)
 
-
-def test_reminders_after_the_end_are_ignored():
-    async def script(bench: Bench) -> None:
+async def test_reminders_after_the_end_are_ignored():
+    async with executing(quiet_ms=60000) as bench:
         assert await bench.executor.demand("start") is None
         bench.executor.post(effects.ChangeNotified("members"))
         bench.executor.post(effects.CloseDemanded())
         await until(lambda: bench.executor.machine.state is RebalanceState.CLOSED, 60, "the end")
         assert bench.executor.machine.quiet_token == 1
 
-    play(script, quiet_ms=60_000)
 
-
-def test_failed_member_polls_until_its_partitions_are_free():
-    async def script(bench: Bench) -> None:
+async def test_failed_member_polls_until_its_partitions_are_free():
+    async with executing(retry_when_free=True) as bench:
         bench.zookeeper.model.put(paths.owner(GROUP, "t", 0), b"g_other-0", 99)
         assert await bench.executor.demand("start") is not None
         looked = paths.owner(GROUP, "t", 0)
@@ -393,11 +365,9 @@ def test_failed_member_polls_until_its_partitions_are_free():
         await until(lambda: bench.zookeeper.model.owners() == {T0: f"{ME}-0"}, 60, "the claim")
         await bench.idle()
 
-    play(script, retry_when_free=True)
 
-
-def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the_partition():
-    async def script(bench: Bench) -> None:
+async def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the_partition():
+    async with executing(checked_release=True, fence_epochs=True, sync_before_reads=True) as bench:
         assert await bench.executor.demand("start") is None
         (info,) = bench.registry.infos()
         assert (info.session, info.epoch) == (SESSION, 0)
@@ -410,21 +380,17 @@ def test_checked_requests_carry_version_and_session_and_epochs_are_kept_with_the
         epoch = paths.epoch(GROUP, "t", 0)
         assert Request(Operation.SET_DATA, epoch, f"{ME}-0".encode(), session=SESSION) in bench.zookeeper.asked
 
-    play(script, checked_release=True, fence_epochs=True, sync_before_reads=True)
 
-
-def test_claim_belongs_to_the_session_of_its_request():
-    async def script(bench: Bench) -> None:
+async def test_claim_belongs_to_the_session_of_its_request():
+    async with executing() as bench:
         bench.zookeeper.renewed_behind_a_claim = 1
         assert await bench.executor.demand("start") is None
         assert [info.session for info in bench.registry.infos()] == [SESSION]
         assert bench.zookeeper.session_id == SESSION + 1
 
-    play(script)
 
-
-def test_member_in_a_new_session_does_not_delete_nodes_of_the_old_one():
-    async def script(bench: Bench) -> None:
+async def test_member_in_a_new_session_does_not_delete_nodes_of_the_old_one():
+    async with executing() as bench:
         assert await bench.executor.demand("start") is None
         owner = paths.owner(GROUP, "t", 0)
         request = Request(Operation.DELETE, owner, version=0, session=SESSION)
@@ -434,5 +400,3 @@ def test_member_in_a_new_session_does_not_delete_nodes_of_the_old_one():
         assert bench.zookeeper.model.owners() == {T0: f"{ME}-0"}
         answer = await bench.executor._request(Request(Operation.DELETE, owner, version=3), "R5")
         assert answer.refusal is Refusal.BAD_VERSION
-
-    play(script)

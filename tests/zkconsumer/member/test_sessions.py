@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -11,9 +12,11 @@ from tests.support.consumers.weak_members import VISITOR, is_cut_off, mend, seve
 from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced
 from tests.support.consumers.zookeeper import Member, member, new_member, settled, shared
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, expire, opened
 from zkconsumer.member.registration import register
+
+if TYPE_CHECKING:
+    from tests.support.zookeeper.proxy import Op
 
 IDS = paths.member_ids("g")
 
@@ -40,35 +43,30 @@ async def armed_again(who: Member, since: int) -> None:
     )
 
 
-def test_change_that_a_rebalance_has_read_is_not_notified_again_after_a_reconnect(chroot):
+async def test_change_that_a_rebalance_has_read_is_not_notified_again_after_a_reconnect(chroot, link):
     """The second visitor arrives between the two reads that answer the first: the rebalance sees it, though no read
     that set a watch did. Java's setWatches compares zxids, and so do we.
     """
-
-    async def story():
-        async with (
-            opened(chroot) as session,
-            member(link.connect_string, "c1", {"t": 1}) as c1,
-        ):
-            between = link.pause_at(reads_ids)
-            await session.create(paths.member_id("g", "g_first"), VISITOR, ephemeral=True)
-            await between.reached()
-            await session.create(paths.member_id("g", "g_second"), VISITOR, ephemeral=True)
-            between.release()
-            await rebalanced(c1, 2)
-            since = len(c1.tracer.events)
-            sever(link)
-            await is_cut_off(c1)
-            mend(link)
-            await armed_again(c1, since)
-            # The next change is notified once: nothing was queued before it.
-            await session.delete(paths.member_id("g", "g_second"))
-            await rebalanced(c1, 3)
-            assert [e["kind"] for e in c1.tracer.events[since:]].count("rebalance_triggered") == 1
-
-    asyncio.run(prepare(chroot))
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    await prepare(chroot)
+    async with (
+        opened(chroot) as session,
+        member(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        between = link.pause_at(reads_ids)
+        await session.create(paths.member_id("g", "g_first"), VISITOR, ephemeral=True)
+        await between.reached()
+        await session.create(paths.member_id("g", "g_second"), VISITOR, ephemeral=True)
+        between.release()
+        await rebalanced(c1, 2)
+        since = len(c1.tracer.events)
+        sever(link)
+        await is_cut_off(c1)
+        mend(link)
+        await armed_again(c1, since)
+        # The next change is notified once: nothing was queued before it.
+        await session.delete(paths.member_id("g", "g_second"))
+        await rebalanced(c1, 3)
+        assert [e["kind"] for e in c1.tracer.events[since:]].count("rebalance_triggered") == 1
 
 
 async def prepare(connect_string: str) -> None:
@@ -78,59 +76,49 @@ async def prepare(connect_string: str) -> None:
         await add_topic(session, "t", 2)
 
 
-def test_disconnection_while_watches_are_registered_again_loses_none(chroot):
+async def test_disconnection_while_watches_are_registered_again_loses_none(chroot, link):
     """The connection breaks again between the read that sets the watch and the second read."""
+    await prepare(chroot)
+    async with (
+        opened(chroot) as session,
+        member(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        sever(link)
+        await is_cut_off(c1)
+        half_armed = link.pause_at(asks_for_ids)
+        mend(link)
+        await half_armed.reached()
+        link.refuse()
+        link.cut()
+        await is_cut_off(c1)
+        await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
+        link.refuse(False)
+        await rebalanced(c1, 2)
+        await session.delete(paths.member_id("g", "g_visitor"))
+        await rebalanced(c1, 3)
 
-    async def story():
-        async with (
-            opened(chroot) as session,
-            member(link.connect_string, "c1", {"t": 1}) as c1,
+
+async def test_a_topic_that_changes_during_a_disconnection_is_notified_as_by_zookeeper(chroot, caplog, link):
+    """A deletion only logs a warning, a creation rebalances, as ZkClient does with the events of setWatches."""
+    await prepare(chroot)
+    async with (
+        opened(chroot) as session,
+        member(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        for behind, rebalances in (
+            (lambda: session.delete(paths.topic("t")), 1),
+            (lambda: add_topic(session, "t", 1), 2),
         ):
+            since = len(c1.tracer.events)
             sever(link)
             await is_cut_off(c1)
-            half_armed = link.pause_at(asks_for_ids)
+            await behind()
             mend(link)
-            await half_armed.reached()
-            link.refuse()
-            link.cut()
-            await is_cut_off(c1)
-            await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
-            link.refuse(False)
-            await rebalanced(c1, 2)
-            await session.delete(paths.member_id("g", "g_visitor"))
-            await rebalanced(c1, 3)
-
-    asyncio.run(prepare(chroot))
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
-
-
-def test_a_topic_that_changes_during_a_disconnection_is_notified_as_by_zookeeper(chroot, caplog):
-    """A deletion only logs a warning, a creation rebalances, as ZkClient does with the events of setWatches."""
-
-    async def story():
-        async with (
-            opened(chroot) as session,
-            member(link.connect_string, "c1", {"t": 1}) as c1,
-        ):
-            for behind, rebalances in (
-                (lambda: session.delete(paths.topic("t")), 1),
-                (lambda: add_topic(session, "t", 1), 2),
-            ):
-                since = len(c1.tracer.events)
-                sever(link)
-                await is_cut_off(c1)
-                await behind()
-                mend(link)
-                await armed_again(c1, since)
-                await rebalanced(c1, rebalances)
-            await settled(session, shared("t", ("g_c1-0", [0])))
-            assert c1.rebalances() == 2
-            assert "/brokers/topics/t was deleted while it had a listener" in caplog.text
-
-    asyncio.run(prepare(chroot))
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+            await armed_again(c1, since)
+            await rebalanced(c1, rebalances)
+        await settled(session, shared("t", ("g_c1-0", [0])))
+        assert c1.rebalances() == 2
+        assert "/brokers/topics/t was deleted while it had a listener" in caplog.text
 
 
 def test_a_session_moves_to_another_server_of_an_ensemble_without_a_rebalance(tmp_path):
@@ -168,32 +156,27 @@ async def test_expiry_before_the_subscription_is_ignored(chroot):
         await c1.consumer.close()
 
 
-def test_member_expired_again_while_it_returns_still_returns(chroot):
+async def test_member_expired_again_while_it_returns_still_returns(chroot, link):
     """Between the registration in the second session and its rebalance, where the original waits for its own expiry."""
-
-    async def story():
-        async with (
-            opened(chroot) as session,
-            member(link.connect_string, "c1", {"t": 1}) as c1,
-        ):
-            first = c1.session.session_id
-            registered = link.pause_at(lambda op: op.op == "create" and op.path.endswith("/g_c1"))
-            await expire(c1.session)
-            await registered.reached()
-            second = c1.session.session_id
-            sever(link)
-            await is_cut_off(c1)
-            await asyncio.to_thread(end_session, chroot, c1.session.credentials)
-            mend(link)
-            await until(lambda: c1.session.connected and c1.session.session_id != second, 60, "a third session")
-            await settled(session, shared("t", ("g_c1-0", range(2))))
-            await until(lambda: has_returned_twice(c1), 60, "its listeners to be notified")
-            stat = (await session.get(paths.member_id("g", "g_c1")))[1]
-            assert stat.ephemeral_owner == c1.session.session_id not in (first, second)
-
-    asyncio.run(prepare(chroot))
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    await prepare(chroot)
+    async with (
+        opened(chroot) as session,
+        member(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        first = c1.session.session_id
+        registered = link.pause_at(lambda op: op.op == "create" and op.path.endswith("/g_c1"))
+        await expire(c1.session)
+        await registered.reached()
+        second = c1.session.session_id
+        sever(link)
+        await is_cut_off(c1)
+        await asyncio.to_thread(end_session, chroot, c1.session.credentials)
+        mend(link)
+        await until(lambda: c1.session.connected and c1.session.session_id != second, 60, "a third session")
+        await settled(session, shared("t", ("g_c1-0", range(2))))
+        await until(lambda: has_returned_twice(c1), 60, "its listeners to be notified")
+        stat = (await session.get(paths.member_id("g", "g_c1")))[1]
+        assert stat.ephemeral_owner == c1.session.session_id not in (first, second)
 
 
 def has_returned_twice(who: Member) -> bool:
@@ -212,25 +195,21 @@ async def test_node_of_our_own_session_is_ours_at_any_timestamp(chroot):
         assert [e["op"] for e in tracer.of("zk_op")[since:]] == ["create", "getData"]
 
 
-def test_member_that_cannot_return_because_its_id_is_taken_says_so_and_stays(chroot, caplog):
-    async def story():
-        async with opened(chroot) as session:
-            async with member(link.connect_string, "c1", {"t": 1}, registration_conflict="fail") as c1:
-                path = paths.member_id("g", "g_c1")
-                link.refuse()
-                await expire_cut_off(c1, chroot)
-                await session.create(path, VISITOR, ephemeral=True)
-                mend(link)
-                await until(lambda: "g_c1 is registered by session" in caplog.text, 60, "the conflict in the log")
-                assert await c1.consumer.getmany(timeout_ms=1) == ()
-                # The listeners are notified all the same, and the rebalance reads the other member's registration.
-                await until(lambda: c1.rebalances() >= 2, 60, "a rebalance")
-                assert c1.consumer.assignment() == {0: frozenset()}
-            assert await session.exists(path) is not None
-
-    asyncio.run(prepare(chroot))
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+async def test_member_that_cannot_return_because_its_id_is_taken_says_so_and_stays(chroot, caplog, link):
+    await prepare(chroot)
+    async with opened(chroot) as session:
+        async with member(link.connect_string, "c1", {"t": 1}, registration_conflict="fail") as c1:
+            path = paths.member_id("g", "g_c1")
+            link.refuse()
+            await expire_cut_off(c1, chroot)
+            await session.create(path, VISITOR, ephemeral=True)
+            mend(link)
+            await until(lambda: "g_c1 is registered by session" in caplog.text, 60, "the conflict in the log")
+            assert await c1.consumer.getmany(timeout_ms=1) == ()
+            # The listeners are notified all the same, and the rebalance reads the other member's registration.
+            await until(lambda: c1.rebalances() >= 2, 60, "a rebalance")
+            assert c1.consumer.assignment() == {0: frozenset()}
+        assert await session.exists(path) is not None
 
 
 async def expire_cut_off(who: Member, chroot: str) -> None:

@@ -22,7 +22,6 @@ from tests.support.consumers.wildcards import (
     wildcard,
 )
 from tests.support.consumers.zookeeper import member, new_member, owners, produce, running_broker, settled, shared
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import expire, opened
 from zkconsumer.znodes.filters import TopicFilter
 
@@ -276,22 +275,17 @@ async def test_streams_are_created_once_by_name_or_by_pattern(chroot):
             await one.consumer.close()
 
 
-def test_all_requests_to_zookeeper_are_traced_even_for_a_chroot(chroot):
+async def test_all_requests_to_zookeeper_are_traced_even_for_a_chroot(chroot, link):
     """kazoo's start would read the chroot, its makepath and ensure_path every parent."""
-
-    async def story():
-        async with opened(chroot) as session:
-            await add_broker(session)
-            await add_topic(session, "t", 1)
-        async with wildcard(link.connect_string, "w", TopicFilter.white("t")) as w:
-            # The leader finder never stops, because its broker cannot be reached. So the proxy may be ahead.
-            traced = [(e["op"], e["path"], e["error"] or "ok") for e in w.tracer.of("zk_op")]
-            passed = [(op.op, op.path, op.result) for op in link.operations()]
-            assert passed[: 1 + len(traced)] == [("connect", "", "ok"), *traced]
-            assert len(traced) > 20
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    async with opened(chroot) as session:
+        await add_broker(session)
+        await add_topic(session, "t", 1)
+    async with wildcard(link.connect_string, "w", TopicFilter.white("t")) as w:
+        # The leader finder never stops, because its broker cannot be reached. So the proxy may be ahead.
+        traced = [(e["op"], e["path"], e["error"] or "ok") for e in w.tracer.of("zk_op")]
+        passed = [(op.op, op.path, op.result) for op in link.operations()]
+        assert passed[: 1 + len(traced)] == [("connect", "", "ok"), *traced]
+        assert len(traced) > 20
 
 
 async def test_named_topics_have_their_own_streams(chroot):

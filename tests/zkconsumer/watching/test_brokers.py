@@ -11,7 +11,6 @@ from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
 from tests.support.consumers.wildcards import add_broker
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.records.leaders import FetcherManager
 from zkconsumer.settings import ZkConsumerConfig
@@ -34,22 +33,18 @@ async def test_reading_the_brokers_costs_one_read_and_one_for_each(chroot):
         assert [each["op"] for each in tracer.of("zk_op")] == ["getChildren", "getChildren", "getData"]
 
 
-def test_broker_that_disappears_between_the_reads_is_left_out(chroot):
+async def test_broker_that_disappears_between_the_reads_is_left_out(chroot, link):
     def is_the_read_of_a_broker(request) -> bool:
         return request.op == "getData" and request.path.endswith(f"{paths.BROKER_IDS}/0")
 
-    async def story():
-        async with opened(chroot) as other, opened(link.connect_string) as session:
-            await add_broker(other)
-            held = link.pause_at(is_the_read_of_a_broker)
-            reading = asyncio.create_task(read_brokers(Watcher(session, renewed), step="R12"))
-            await held.reached()
-            await other.delete(paths.broker(0))
-            held.release()
-            assert await reading == []
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    async with opened(chroot) as other, opened(link.connect_string) as session:
+        await add_broker(other)
+        held = link.pause_at(is_the_read_of_a_broker)
+        reading = asyncio.create_task(read_brokers(Watcher(session, renewed), step="R12"))
+        await held.reached()
+        await other.delete(paths.broker(0))
+        held.release()
+        assert await reading == []
 
 
 @pytest.mark.parametrize(("version", "old"), [(1, True), (3, True), (4, False), (5, False), (None, False)])

@@ -13,7 +13,6 @@ from kernel.zookeeper.errors import NoNode, SessionClosed
 from kernel.zookeeper.operations import SessionState
 from tests.support.consumers.weak_members import mend, sever
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import expire, opened
 from zkconsumer.watching.watcher import Listening, Watcher
 
@@ -156,30 +155,25 @@ async def test_new_session_notifies_the_application_then_children_then_data(chro
         await ours.wait("new session", "/children", "/data", "/data")
 
 
-def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot):
+async def test_cut_in_one_session_notifies_only_of_what_changed_meanwhile(chroot, link):
     """The child of `/grown` was deleted and recreated: an equal list, but another node."""
     paths = ("/same", "/grown", "/gone", "/new")
-
-    async def story():
-        async with opened(chroot) as other, watching(link.connect_string, timeout_ms=30_000) as ours:
-            for path in paths[:3]:
-                await other.create(path, b"")
-            await other.create("/grown/back", b"")
-            for path in paths:
-                await ours.listen(path, CHILDREN)
-            sever(link)
-            await until(lambda: ours.session.state is not SessionState.CONNECTED, 60, "the connection to be lost")
-            await other.delete("/grown/back")
-            await other.create("/grown/back", b"")
-            await other.delete("/gone")
-            await other.create("/new", b"")
-            mend(link)
-            await until(lambda: ours.re_armed() >= set(paths), 60, lambda: f"all watches, not only {ours.re_armed()}")
-            await until(lambda: len(ours.notified) >= 3, 60, lambda: f"three paths, notified {ours.notified}")
-            assert sorted(ours.notified) == ["/gone", "/grown", "/new"]
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+    async with opened(chroot) as other, watching(link.connect_string, timeout_ms=30_000) as ours:
+        for path in paths[:3]:
+            await other.create(path, b"")
+        await other.create("/grown/back", b"")
+        for path in paths:
+            await ours.listen(path, CHILDREN)
+        sever(link)
+        await until(lambda: ours.session.state is not SessionState.CONNECTED, 60, "the connection to be lost")
+        await other.delete("/grown/back")
+        await other.create("/grown/back", b"")
+        await other.delete("/gone")
+        await other.create("/new", b"")
+        mend(link)
+        await until(lambda: ours.re_armed() >= set(paths), 60, lambda: f"all watches, not only {ours.re_armed()}")
+        await until(lambda: len(ours.notified) >= 3, 60, lambda: f"three paths, notified {ours.notified}")
+        assert sorted(ours.notified) == ["/gone", "/grown", "/new"]
 
 
 async def test_forgotten_listener_is_not_notified(chroot):

@@ -39,30 +39,26 @@ QUICK = {"rebalance_max_retries": "3", "rebalance_backoff_ms": "50"}
 BOTH = shared("t", ("g_c1-0", [0]), ("g_c2-0", [1]))
 
 
-def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(chroot, tmp_path):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}) as c1,
-        ):
-            slow = link.pause_at(begins)
-            async with joining(chroot, "c2", {"t": 1}) as (c2, join):
-                await slow.reached()
-                await attempts(c2, 1, "conflict")
-                assert await owners(session) == shared("t", ("g_c1-0", range(2)))
-                slow.release()
-                await asyncio.wait_for(join, 10)
-                await settled(session, BOTH)
-                assert outcomes(c2)[-1] == "ok"
-                assert set(outcomes(c2)[:-1]) == {"conflict"}
-                await attempts(c1, 2)
-                assert outcomes(c1) == ["ok", "ok"]
-                # No member watches an owner node: the backoff helped, not the release.
-                assert not [e for e in c2.tracer.of("zk_notified") if "/owners/" in str(e["path"])]
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+async def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(chroot, tmp_path, link):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as session,
+        joined(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        slow = link.pause_at(begins)
+        async with joining(chroot, "c2", {"t": 1}) as (c2, join):
+            await slow.reached()
+            await attempts(c2, 1, "conflict")
+            assert await owners(session) == shared("t", ("g_c1-0", range(2)))
+            slow.release()
+            await asyncio.wait_for(join, 10)
+            await settled(session, BOTH)
+            assert outcomes(c2)[-1] == "ok"
+            assert set(outcomes(c2)[:-1]) == {"conflict"}
+            await attempts(c1, 2)
+            assert outcomes(c1) == ["ok", "ok"]
+            # No member watches an owner node: the backoff helped, not the release.
+            assert not [e for e in c2.tracer.of("zk_notified") if "/owners/" in str(e["path"])]
 
 
 async def test_conflict_releases_the_attempts_claims(chroot, tmp_path):
@@ -110,56 +106,47 @@ async def test_member_that_gave_up_stays_registered_and_idle(chroot, tmp_path, s
     ("settings", "recovers"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_retry_when_free": "true"}, True, id="looks again")],
 )
-def test_partitions_of_an_idle_member_stay_unowned(chroot, tmp_path, settings, recovers):
+async def test_partitions_of_an_idle_member_stay_unowned(chroot, tmp_path, settings, recovers, link):
     """The slow owner of a failed start: once it reacts, it takes only its share, and the rest has no owner."""
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 4}),
-            opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}) as c1,
-        ):
-            slow = link.pause_at(begins)
-            async with joining(chroot, "c2", {"t": 1}, **QUICK, **settings) as (c2, join):
-                await slow.reached()
-                assert "t-2, t-3" in str(await failure(join))
-                slow.release()
-                await attempts(c1, 2)
-                if recovers:
-                    await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
-                else:
-                    assert await owners(session) == shared("t", ("g_c1-0", range(2)))
-                    assert set(outcomes(c2)) == {"conflict"}
-                    assert c2.consumer.assignment() == {0: frozenset()}
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
-
-
-def test_a_dead_owner_whose_session_outlives_all_attempts_fails_the_start(chroot, tmp_path):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}),
-            opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
-        ):
-            sever(link)
-            async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
-                # By the registrations c2 gets one partition; the other one is the dead member's.
-                assert "t-1" in str(await failure(join))
+    async with (
+        running_broker(chroot, tmp_path, {"t": 4}),
+        opened(chroot) as session,
+        joined(link.connect_string, "c1", {"t": 1}) as c1,
+    ):
+        slow = link.pause_at(begins)
+        async with joining(chroot, "c2", {"t": 1}, **QUICK, **settings) as (c2, join):
+            await slow.reached()
+            assert "t-2, t-3" in str(await failure(join))
+            slow.release()
+            await attempts(c1, 2)
+            if recovers:
+                await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
+            else:
                 assert await owners(session) == shared("t", ("g_c1-0", range(2)))
-                # The expiry is a change of the members, so this case repairs itself.
-                await lapse(chroot, dead)
-                await settled(session, shared("t", ("g_c2-0", range(2))))
-                assert c2.rebalances("failed") == 1
-            mend(link)  # so that the dead member can be closed
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+                assert set(outcomes(c2)) == {"conflict"}
+                assert c2.consumer.assignment() == {0: frozenset()}
 
 
-def test_a_rebalance_that_fails_while_the_member_runs_is_only_logged(chroot, tmp_path, caplog):
-    async def story():
+async def test_a_dead_owner_whose_session_outlives_all_attempts_fails_the_start(chroot, tmp_path, link):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}),
+        opened(chroot) as session,
+        joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
+    ):
+        sever(link)
+        async with joining(chroot, "c2", {"t": 1}, **QUICK) as (c2, join):
+            # By the registrations c2 gets one partition; the other one is the dead member's.
+            assert "t-1" in str(await failure(join))
+            assert await owners(session) == shared("t", ("g_c1-0", range(2)))
+            # The expiry is a change of the members, so this case repairs itself.
+            await lapse(chroot, dead)
+            await settled(session, shared("t", ("g_c2-0", range(2))))
+            assert c2.rebalances("failed") == 1
+        mend(link)  # so that the dead member can be closed
+
+
+async def test_a_rebalance_that_fails_while_the_member_runs_is_only_logged(chroot, tmp_path, caplog):
+    with caplog.at_level(logging.INFO), ZooKeeperProxy(chroot) as link:
         async with (
             running_broker(chroot, tmp_path, {"t": 1}) as broker,
             opened(chroot) as other,
@@ -178,38 +165,31 @@ def test_a_rebalance_that_fails_while_the_member_runs_is_only_logged(chroot, tmp
             assert "g_c1 can't rebalance after 3 retries" in caplog.text
             assert c1.consumer.member_ids == ("g_c1",)
 
-    with caplog.at_level(logging.INFO), ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
-
 
 @pytest.mark.parametrize(
     ("look", "expected"),
     [(1, ["error", "ok"]), (2, ["ok"])],
     ids=["the cluster of R1", "the brokers of R3, where it is tolerated"],
 )
-def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chroot, tmp_path, look, expected):
-    async def story():
-        async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as other:
-            ghost = paths.broker(9)
-            await other.create(ghost, b'{"host":"127.0.0.1","port":1,"version":1}', ephemeral=True)
-            reads = []
+async def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chroot, tmp_path, look, expected, link):
+    async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as other:
+        ghost = paths.broker(9)
+        await other.create(ghost, b'{"host":"127.0.0.1","port":1,"version":1}', ephemeral=True)
+        reads = []
 
-            def is_that_look(op):
-                if op.op == "getData" and op.path == ghost:
-                    reads.append(op)
-                return len(reads) == look
+        def is_that_look(op):
+            if op.op == "getData" and op.path == ghost:
+                reads.append(op)
+            return len(reads) == look
 
-            vanishing = link.pause_at(is_that_look)
-            async with joining(link.connect_string, "c1", {"t": 1}, **QUICK) as (c1, join):
-                await vanishing.reached()
-                await other.delete(ghost)
-                vanishing.release()
-                await asyncio.wait_for(join, 10)
-                assert outcomes(c1) == expected
-                await settled(other, shared("t", ("g_c1-0", [0])))
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+        vanishing = link.pause_at(is_that_look)
+        async with joining(link.connect_string, "c1", {"t": 1}, **QUICK) as (c1, join):
+            await vanishing.reached()
+            await other.delete(ghost)
+            vanishing.release()
+            await asyncio.wait_for(join, 10)
+            assert outcomes(c1) == expected
+            await settled(other, shared("t", ("g_c1-0", [0])))
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b'{"version":1}'], ids=["empty", "no JSON", "no keys"])

@@ -77,8 +77,10 @@ async def session_is_idle(*members):
     ("settings", "foreign"),
     [pytest.param({}, 3, id="default"), pytest.param({"fix_checked_release": "true"}, 0, id="checked release")],
 )
-def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes(chroot, tmp_path, settings, foreign):
-    async def story():
+async def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes(
+    chroot, tmp_path, settings, foreign
+):
+    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
         async with (
             running_broker(chroot, tmp_path, {"t": 6}),
             opened(chroot) as session,
@@ -105,9 +107,6 @@ def test_release_interrupted_by_an_expiry_is_repeated_and_deletes_anothers_nodes
                 await session.create(paths.member_id("g", "g_visitor"), VISITOR, ephemeral=True)
             await settled(session, SHARED_BY_ALL)
 
-    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
-        asyncio.run(story())
-
 
 def outcomes_in_new_session(who):
     """The outcomes of its attempts since its last session began."""
@@ -119,8 +118,8 @@ def outcomes_in_new_session(who):
     ("settings", "both"),
     [pytest.param({}, 2 * 20, id="default"), pytest.param({"fix_checked_release": "true"}, 0, id="checked release")],
 )
-def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp_path, settings, both):
-    async def story():
+async def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp_path, settings, both):
+    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
         async with (
             running_broker(chroot, tmp_path, {"t": 6}) as broker,
             opened(chroot) as session,
@@ -149,57 +148,51 @@ def test_slow_owner_and_returning_member_deliver_the_same_partitions(chroot, tmp
             left = {tp: thread for tp, thread in SHARED_BY_ALL.items() if not (both and thread == "g_a-0")}
             await settled(session, left)
 
-    with ZooKeeperProxy(chroot) as link_a, ZooKeeperProxy(chroot) as link_b:
-        asyncio.run(story())
-
 
 @pytest.mark.parametrize(
     ("settings", "own"),
     [pytest.param({}, False, id="default"), pytest.param({"fix_checked_claim": "true"}, True, id="checked claim")],
 )
-def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(chroot, tmp_path, settings, own):
+async def test_node_of_a_dying_session_with_our_thread_id_counts_as_ours_and_expires(
+    chroot, tmp_path, settings, own, link
+):
     """An impatient operator has deleted the dead member's id node, so that its successor need not wait."""
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}) as broker,
+        opened(chroot) as session,
+        joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
+    ):
+        sever(link)
+        old = dead.session.session_id
+        await session.delete(paths.member_id("g", "g_c1"))
+        async with joining(chroot, "c1", {"t": 1}, **settings) as (successor, join), polling(successor):
+            both = partitions("t", 0, 1)
+            if own:
+                await attempts(successor, 1, "conflict")
+                await lapse(chroot, dead)
+            await asyncio.wait_for(join, 15)
+            assert successor.consumer.assignment() == {0: frozenset(both)}
+            if not own:
+                assert outcomes(successor) == ["ok"]
+                stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
+                assert {stat.ephemeral_owner for stat in stats} == {old}
 
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}) as broker,
-            opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
-        ):
-            sever(link)
-            old = dead.session.session_id
-            await session.delete(paths.member_id("g", "g_c1"))
-            async with joining(chroot, "c1", {"t": 1}, **settings) as (successor, join), polling(successor):
-                both = partitions("t", 0, 1)
-                if own:
-                    await attempts(successor, 1, "conflict")
-                    await lapse(chroot, dead)
-                await asyncio.wait_for(join, 15)
+                await lapse(chroot, dead)
+
+                async def gone() -> bool:
+                    return await owners(session) == {}
+
+                await until(gone, 60, "the old session to end")
+                # It owns nothing, does not notice, and goes on; the next member's claim succeeds.
+                await produce(broker, "t", 2, range(5))
+                await successor.read_until(10)
+                await session.create(paths.owner("g", "t", 0), b"g_other-0")
                 assert successor.consumer.assignment() == {0: frozenset(both)}
-                if not own:
-                    assert outcomes(successor) == ["ok"]
-                    stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
-                    assert {stat.ephemeral_owner for stat in stats} == {old}
-
-                    await lapse(chroot, dead)
-
-                    async def gone() -> bool:
-                        return await owners(session) == {}
-
-                    await until(gone, 60, "the old session to end")
-                    # It owns nothing, does not notice, and goes on; the next member's claim succeeds.
-                    await produce(broker, "t", 2, range(5))
-                    await successor.read_until(10)
-                    await session.create(paths.owner("g", "t", 0), b"g_other-0")
-                    assert successor.consumer.assignment() == {0: frozenset(both)}
-                else:
-                    assert set(outcomes(successor)) == {"conflict", "ok"}
-                    stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
-                    assert {stat.ephemeral_owner for stat in stats} == {successor.session.session_id}
-            mend(link)  # so that the dead member can be closed
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+            else:
+                assert set(outcomes(successor)) == {"conflict", "ok"}
+                stats = [(await session.get(paths.owner("g", "t", n)))[1] for n in range(2)]
+                assert {stat.ephemeral_owner for stat in stats} == {successor.session.session_id}
+        mend(link)  # so that the dead member can be closed
 
 
 def tries_to_register(who):
@@ -210,29 +203,25 @@ def tries_to_register(who):
     ("settings", "waits"),
     [pytest.param({}, True, id="0.8.2"), pytest.param({"registration_conflict": "fail"}, False, id="1.1")],
 )
-def test_member_starts_before_its_predecessor_of_the_same_id_has_expired(chroot, tmp_path, settings, waits):
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 1}),
-            opened(chroot) as session,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
-        ):
-            sever(link)
-            await is_cut_off(dead)
-            async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
-                if waits:
-                    await until(lambda: tries_to_register(c1) >= 2, 60, "one attempt each session timeout, without end")
-                    await lapse(chroot, dead)
-                    await asyncio.wait_for(join, 15)
-                    await settled(session, shared("t", ("g_c1-0", [0])))
-                else:
-                    error = await failure(join)
-                    assert not isinstance(error, RebalanceFailed)
-                    assert "g_c1" in str(error)
-            mend(link)
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+async def test_member_starts_before_its_predecessor_of_the_same_id_has_expired(chroot, tmp_path, settings, waits, link):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 1}),
+        opened(chroot) as session,
+        joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000") as dead,
+    ):
+        sever(link)
+        await is_cut_off(dead)
+        async with joining(chroot, "c1", {"t": 1}, waits_ms=500, **settings) as (c1, join):
+            if waits:
+                await until(lambda: tries_to_register(c1) >= 2, 60, "one attempt each session timeout, without end")
+                await lapse(chroot, dead)
+                await asyncio.wait_for(join, 15)
+                await settled(session, shared("t", ("g_c1-0", [0])))
+            else:
+                error = await failure(join)
+                assert not isinstance(error, RebalanceFailed)
+                assert "g_c1" in str(error)
+        mend(link)
 
 
 async def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):

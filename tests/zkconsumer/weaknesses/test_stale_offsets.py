@@ -37,8 +37,8 @@ from tests.support.zookeeper.sessions import opened
     ("settings", "twice"),
     [pytest.param({}, 80, id="default"), pytest.param({"fix_claim_before_offsets": "true"}, 0, id="claimed first")],
 )
-def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_early(chroot, tmp_path, settings, twice):
-    async def story():
+async def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_early(chroot, tmp_path, settings, twice):
+    with ZooKeeperProxy(chroot) as first, ZooKeeperProxy(chroot) as second:
         async with (
             running_broker(chroot, tmp_path, {"t": 4}) as broker,
             opened(chroot) as session,
@@ -63,12 +63,9 @@ def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_early(chro
                 assert len(again) == twice
                 assert len(seen) == twice + 2
 
-    with ZooKeeperProxy(chroot) as first, ZooKeeperProxy(chroot) as second:
-        asyncio.run(story())
 
-
-def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim(chroot, tmp_path):
-    async def story():
+async def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim(chroot, tmp_path):
+    with ZooKeeperProxy(chroot) as second:
         async with (
             running_broker(chroot, tmp_path, {"t": 4}) as broker,
             opened(chroot) as session,
@@ -87,9 +84,6 @@ def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim(chroo
                 await c2.read_until(2)
                 assert c2.records == {tp: [40] for tp in partitions("t", 2, 3)}
 
-    with ZooKeeperProxy(chroot) as second:
-        asyncio.run(story())
-
 
 @pytest.mark.parametrize(
     ("settings", "moved_back"),
@@ -99,51 +93,48 @@ def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim(chroo
         pytest.param({"fix_commit_fence": "epoch"}, False, id="fenced by an epoch node"),
     ],
 )
-def test_commit_waiting_for_a_connection_is_written_in_the_new_session(chroot, tmp_path, settings, moved_back):
+async def test_commit_waiting_for_a_connection_is_written_in_the_new_session(
+    chroot, tmp_path, settings, moved_back, link
+):
     cut_off = TopicPartition("t", 0)
-
-    async def story():
-        async with (
-            running_broker(chroot, tmp_path, {"t": 2}) as broker,
-            opened(chroot) as session,
-            joined(chroot, "c2", {"t": 1}, **settings) as c2,
-            joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as c1,
-            polling(c1, c2),
-        ):
+    async with (
+        running_broker(chroot, tmp_path, {"t": 2}) as broker,
+        opened(chroot) as session,
+        joined(chroot, "c2", {"t": 1}, **settings) as c2,
+        joined(link.connect_string, "c1", {"t": 1}, zookeeper_session_timeout_ms="30000", **settings) as c1,
+        polling(c1, c2),
+    ):
+        await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+        await produce(broker, "t", 1, range(10))
+        await has(c1, cut_off, 10)
+        old = c1.session.session_id
+        sever(link)
+        late = asyncio.create_task(c1.consumer.commit())
+        await lapse(chroot, c1)
+        await settled(session, shared("t", ("g_c2-0", range(2))))
+        await produce(broker, "t", 1, range(10, 30))
+        await has(c2, cut_off, 30)
+        assert (await c2.consumer.commit()).accepted[cut_off] == 30
+        assert not late.done()
+        before = link.mark()
+        mend(link)
+        outcome = await asyncio.wait_for(late, 10)
+        written = [op for op in link.operations(before) if op.path == "/consumers/g/offsets/t/0"]
+        if moved_back:
+            assert outcome.accepted == {cut_off: 10}
+            assert [(op.op, op.data, op.result) for op in written[:1]] == [("setData", b"10", "ok")]
+            assert written[0].session not in (0, old)
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-            await produce(broker, "t", 1, range(10))
-            await has(c1, cut_off, 10)
-            old = c1.session.session_id
-            sever(link)
-            late = asyncio.create_task(c1.consumer.commit())
-            await lapse(chroot, c1)
-            await settled(session, shared("t", ("g_c2-0", range(2))))
-            await produce(broker, "t", 1, range(10, 30))
-            await has(c2, cut_off, 30)
-            assert (await c2.consumer.commit()).accepted[cut_off] == 30
-            assert not late.done()
-            before = link.mark()
-            mend(link)
-            outcome = await asyncio.wait_for(late, 10)
-            written = [op for op in link.operations(before) if op.path == "/consumers/g/offsets/t/0"]
-            if moved_back:
-                assert outcome.accepted == {cut_off: 10}
-                assert [(op.op, op.data, op.result) for op in written[:1]] == [("setData", b"10", "ok")]
-                assert written[0].session not in (0, old)
-                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                # It went on while it was cut off; and a member that starts from the old offset delivers all of it once
-                # more.
-                await has(c1, cut_off, 30 + 20)
-                assert c1.records[cut_off][30:] == list(range(10, 30))
-            else:
-                assert cut_off not in outcome.accepted
-                assert cut_off in outcome.refused
-                await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-                assert await committed(session, cut_off) == 30
-                assert not [op for op in written if op.op == "setData" and op.result == "ok"]
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story())
+            # It went on while it was cut off; and a member that starts from the old offset delivers all of it once
+            # more.
+            await has(c1, cut_off, 30 + 20)
+            assert c1.records[cut_off][30:] == list(range(10, 30))
+        else:
+            assert cut_off not in outcome.accepted
+            assert cut_off in outcome.refused
+            await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
+            assert await committed(session, cut_off) == 30
+            assert not [op for op in written if op.op == "setData" and op.result == "ok"]
 
 
 async def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both(chroot, tmp_path):

@@ -14,9 +14,10 @@ from comparison.cli.completing.cache import cached_table
 from comparison.cli.completing.sets import table_of
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
 from comparison.cli.completing.table import KINDS, About, Table
-from comparison.cli.main import COMMANDS, cli, main
+from comparison.cli.main import COMMANDS, cli
 from kernel.designs import DESIGN_NAMES
 from kernel.platform.cache_folder import CACHE_VARIABLE
+from tests.support.commands.called import code_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,9 +131,7 @@ def test_every_kind_of_value_belongs_to_a_parameter(table: Table) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_says_how_to_install_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["completion", shell])
-    assert ended.value.code == 0
+    assert code_of("completion", shell) == 0
     text = capsys.readouterr().out
     assert text == script_for(shell)
     assert f"rebalance-lab completion {shell}" in text

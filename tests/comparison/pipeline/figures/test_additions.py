@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from comparison.pipeline.figures.additions import added_by, furthest_behind
-from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.measured import Begun, ChangeStarted, ChangeWindow, Measured, MemberPhase, TopicWanted
 from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
-from comparison.results.outcomes import VerdictOutcome
-from comparison.results.run import Added, Verdict
-from kernel.designs import CLASSIC, DESIGN_NAMES
-from tests.support.runs.results import change, run
+from comparison.results.run import Added
+from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
+from tests.support.runs.results import change
 
-YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
+if TYPE_CHECKING:
+    from comparison.results.outcomes import VerdictOutcome
+
 MS = 1_000_000
 CHANGE = ChangeWindow(
     window=0,
@@ -128,60 +128,42 @@ def growth(notice_ms: float | None, delivered_ms: float | None = 2_000.0) -> Any
     return change("partition-increase", added=added)
 
 
-def verdict_on(check: str, scenario: str, design: str, age_ms: int | None, *changes: Any) -> Verdict:
-    timers = {} if age_ms is None else {"metadata_age_ms": age_ms}
-    judged = judge(run(scenario, design, changes=list(changes), parameters={"timers": timers, "partitions": 6}))
-    (verdict,) = [each for each in judged.verdicts if each.check == check]
-    return verdict
+def asked_every(ms: int | None) -> dict[str, Any]:
+    """Members look for new partitions as often as that."""
+    timers = {} if ms is None else {"metadata_age_ms": ms}
+    return {"parameters": {"timers": timers, "partitions": 6}}
 
 
-@pytest.mark.parametrize(
-    ("check", "scenario", "designs"),
-    [
-        ("new partitions read", "add-partitions", set(DESIGN_NAMES)),
-        ("new partitions read", "join", set()),
-        ("noticed at once", "partition-increase", set(DESIGN_NAMES) - set(CLASSIC)),
-        ("noticed in time", "add-partitions", set(CLASSIC)),
-        ("unnoticed for minutes", "add-partitions", set()),
-        ("unnoticed for minutes", "unnoticed-partitions", set(CLASSIC)),
-    ],
-)
-def test_checks_apply_to_designs_by_scenario(check: str, scenario: str, designs: set[str]) -> None:
-    of_name = [each for each in CHECKS if each.name == check]
-    assert {design for design in DESIGN_NAMES if any(each.covers(run(scenario, design)) for each in of_name)} == designs
+def noticed(notice_ms: float | None, age_ms: int | None) -> dict[str, Any]:
+    return {"changes": [growth(notice_ms)], **asked_every(age_ms)}
 
 
-@pytest.mark.parametrize(
-    ("changes", "outcome", "reason"),
-    [
+VERDICTS = {
+    ("new partitions read", "add-partitions", "eager"): beside(
+        asked_every(1_000),
         ([growth(10)], YES, "6 of 6 added partitions delivered from, the last one after 2.0 s"),
         ([growth(10, None)], NO, "4 of 6 added partitions delivered from, 6 owned"),
         ([change()], UNKNOWN, "no partitions were added"),
+    ),
+    ("noticed at once", "unnoticed-partitions", "zookeeper"): [(noticed(30.0, 0), YES, "")],
+    ("noticed at once", "unnoticed-partitions", "server"): [
+        (noticed(9_000.0, 0), NO, ""),
+        (noticed(None, 0), UNKNOWN, ""),
     ],
-)
-def test_added_partitions_are_read(changes: list[Any], outcome: VerdictOutcome, reason: str) -> None:
-    verdict = verdict_on("new partitions read", "add-partitions", "eager", 1_000, *changes)
-    assert verdict.outcome is outcome, verdict.reason
-    assert reason in verdict.reason
+    ("noticed in time", "unnoticed-partitions", "eager"): [
+        (noticed(900.0, 1_000), YES, ""),
+        (noticed(9_000.0, 1_000), NO, ""),
+        (noticed(900.0, None), UNKNOWN, ""),
+    ],
+    ("unnoticed for minutes", "unnoticed-partitions", "eager"): [
+        (noticed(295_000.0, 300_000), YES, ""),
+        (noticed(3_000.0, 300_000), NO, ""),
+        (noticed(900.0, 1_000), UNKNOWN, ""),
+        (noticed(None, 300_000), UNKNOWN, ""),
+    ],
+}
 
 
-@pytest.mark.parametrize(
-    ("check", "design", "age_ms", "notice_ms", "outcome"),
-    [
-        ("noticed at once", "zookeeper", 0, 30.0, YES),
-        ("noticed at once", "server", 0, 9_000.0, NO),
-        ("noticed at once", "server", 0, None, UNKNOWN),
-        ("noticed in time", "eager", 1_000, 900.0, YES),
-        ("noticed in time", "eager", 1_000, 9_000.0, NO),
-        ("noticed in time", "eager", None, 900.0, UNKNOWN),
-        ("unnoticed for minutes", "eager", 300_000, 295_000.0, YES),
-        ("unnoticed for minutes", "eager", 300_000, 3_000.0, NO),
-        ("unnoticed for minutes", "eager", 1_000, 900.0, UNKNOWN),
-        ("unnoticed for minutes", "eager", 300_000, None, UNKNOWN),
-    ],
-)
-def test_it_is_judged_how_soon_somebody_noticed(
-    check: str, design: str, age_ms: int | None, notice_ms: float | None, outcome: VerdictOutcome
-) -> None:
-    verdict = verdict_on(check, "unnoticed-partitions", design, age_ms, growth(notice_ms))
-    assert verdict.outcome is outcome, verdict.reason
+@pytest.mark.parametrize(PARAMETERS, rows_of(VERDICTS))
+def test_verdict(judged: tuple[str, str, str], given: Any, outcome: VerdictOutcome, reason: str) -> None:
+    assert_verdict(judged, given, outcome, reason)

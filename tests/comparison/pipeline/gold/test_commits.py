@@ -76,6 +76,10 @@ CASES: dict[str, tuple[list[dict], list[tuple]]] = {
             ("a", "b-0", True, 3, False, False),
         ],
     ),
+    "a commit that names nobody is not stale": (
+        [named(1, "a-0"), written(2, "", 7)],
+        [("", "a-0", False, None, False, False)],
+    ),
     "without an owner nothing is stale": (
         [named(1, "a-0"), written(2, "a", 5), cleared(3), written(4, "a", 4)],
         [("a", "a-0", False, None, False, False), ("a", None, False, 1, False, False)],
@@ -272,7 +276,8 @@ def test_final_offset_is_compared_with_the_last_accepted_commit_before_it() -> N
         "forgotten": [wrote(1, 10), final(-1)],
         "further": [wrote(1, 10), final(20)],
         "beyond": [wrote(1, 60), final(60)],
-        "committed meanwhile": [wrote(1, 10), wrote(950, 20), final(10)],
+        "committed meanwhile": [wrote(1, 10), wrote(901, 20), final(10)],
+        "committed long enough before": [wrote(1, 10), wrote(900, 20), final(10)],
         "committed afterwards": [wrote(1, 10), final(10), wrote(1_200, 20)],
         "nothing committed": [final(-1)],
         "one of two": [wrote(1, 10), wrote(1, 10, 1), final(10), final(5, partition=1)],
@@ -287,6 +292,7 @@ def test_final_offset_is_compared_with_the_last_accepted_commit_before_it() -> N
         "further": [(1, 0, 0)],
         "beyond": [(1, 0, 1)],
         "committed meanwhile": [(1, 0, 0)],
+        "committed long enough before": [(1, 1, 0)],
         "committed afterwards": [(1, 0, 0)],
         "nothing committed": [(1, 0, 0)],
         "one of two": [(2, 1, 0)],

@@ -108,6 +108,8 @@ def test_tolerance_applies_to_the_whole_overlap(third: list[tuple[str, int, int]
     assert covered([*two, *third], [(0, 9)], tolerance=2).doubled >= 3
     assert covered(two, [(0, 9)], tolerance=3).doubled == 0
     assert covered(two, [(0, 9)], tolerance=3).unsettled_until is None
+    brief_and_long = covered([("a", 0, 20), ("b", 3, 4), ("b", 8, 12)], [], tolerance=1)
+    assert (brief_and_long.doubled, brief_and_long.doubled_longest) == (4, 4)
 
 
 def test_overlap_is_clipped_to_its_window_but_not_its_tolerance() -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 
+from comparison.ownership.groups import Memberships
 from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from tests.support.oracle.intervals import CLAIM_KINDS, Groups, names_partition, of, stream_of
+from tests.support.oracle.intervals import CLAIM_KINDS, key_of, names_partition, of, stream_of
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, context, e, rows, staged, tables
 
@@ -136,11 +137,11 @@ def test_stretches_have_every_record_of_every_poll_and_nothing_that_could_be_joi
     everything = tables(events, numbered=True)
     around = context(everything)
     found = _stretches(everything, around)
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     polls = of(events, "records_delivered")
     # Every record, once for each time, by whom and with which number.
     assert Counter(record for each in found for record in _records_of(each)) == Counter(
-        (groups.key_of(event), stream_of(event), offset, number)
+        (key_of(event, groups), stream_of(event), offset, number)
         for event in polls
         for offset, number in zip(
             range(event["first"], event["last"] + 1),
@@ -182,13 +183,20 @@ def _records_of(each: Any) -> list[tuple]:
 @given(traces())
 def test_claims_and_acknowledged_numbers_are_those_of_their_events(events: list[dict]) -> None:
     everything = tables(events, numbered=True)
-    groups = Groups(events)
+    groups = Memberships.of_events(events)
     claims = rows(claims_of(everything, context(everything)))
     assert Counter(
         (each.kind, each.t_ns, each.seq, each.process, each.member, each.stream, each.group, each.topic, each.partition)
         for each in claims
     ) == Counter(
-        (event["kind"], event["t_ns"], event["seq"], *stream_of(event), groups.group_of(event), *place.values())
+        (
+            event["kind"],
+            event["t_ns"],
+            event["seq"],
+            *stream_of(event),
+            groups.group(event["process"], event["member"]),
+            *place.values(),
+        )
         for event in of(events, *CLAIM_KINDS)
         for place in event["partitions"]
     )

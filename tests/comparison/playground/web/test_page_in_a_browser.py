@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from comparison.playground import messages
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
-from tests.support.pages.browser import DESKTOP, PHONE, running_browser
+from tests.support.pages.browser import DESKTOP, PHONE
 from tests.support.pages.played_example import example
 from tests.support.pages.playground import (
     CUT,
@@ -27,16 +27,7 @@ from tests.support.pages.playground import (
     running_streams,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 def left_of(page: Any) -> str:

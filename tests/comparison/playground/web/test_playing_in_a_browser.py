@@ -11,7 +11,6 @@ from comparison.playground import commands, messages
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
-from tests.support.pages.browser import running_browser
 from tests.support.pages.playground import (
     CUT,
     HEALED,
@@ -25,8 +24,6 @@ from tests.support.pages.playground import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.comparison.playground.web.staged_game import ServedGame
 
 State = messages.MemberState
@@ -48,12 +45,6 @@ LABELS = {
     Action.HEAL: "Heal",
     Action.SLOW: "Slow",
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with running_browser() as started:
-        yield started
 
 
 def sent(game: ServedGame, *expected: commands.AnyCommand) -> None:

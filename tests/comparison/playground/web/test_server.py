@@ -28,16 +28,13 @@ async def visited(game):
         yield served, client
 
 
-def played(scene):
-    """Run a scene with a staged game, its server and a client."""
-
-    async def run():
-        game = StagedGame(FIRST)
-        async with visited(game) as (served, client):
-            await scene(game, served, client)
-        assert game.watching == 0
-
-    asyncio.run(run())
+@asynccontextmanager
+async def staged():
+    """A staged game, its server and a client."""
+    game = StagedGame(FIRST)
+    async with visited(game) as (served, client):
+        yield game, served, client
+    assert game.watching == 0
 
 
 async def events(response):
@@ -78,35 +75,27 @@ async def first_of(response, count):
         ("command", {}, 404),
     ],
 )
-def test_every_answer_has_the_headers_that_keep_others_out(path, headers, status):
-    async def scene(_, served, client):
-        async with client.get(path, headers=headers) as answer:
-            assert answer.status == status
-            assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-            assert answer.headers["Referrer-Policy"] == "no-referrer"
-            assert "Set-Cookie" not in answer.headers
-            assert served.token not in await answer.text()
-
-    played(scene)
+async def test_every_answer_has_the_headers_that_keep_others_out(path, headers, status):
+    async with staged() as (_, served, client), client.get(path, headers=headers) as answer:
+        assert answer.status == status
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert "Set-Cookie" not in answer.headers
+        assert served.token not in await answer.text()
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/{other}/", "/{other}/events", "/%00/"])
-def test_without_the_token_nothing_is_found(path):
-    async def scene(game, served, client):
-        async with client.get(path.format(other="x" * len(served.token))) as answer:
-            assert answer.status == 404
-            assert game.received == 0
-
-    played(scene)
+async def test_without_the_token_nothing_is_found(path):
+    async with staged() as (game, served, client), client.get(path.format(other="x" * len(served.token))) as answer:
+        assert answer.status == 404
+        assert game.received == 0
 
 
-def test_server_listens_on_this_machine_alone():
-    async def scene(_, served, client):
+async def test_server_listens_on_this_machine_alone():
+    async with staged() as (_, served, _):
         assert served.address.startswith("http://127.0.0.1:")
         with socket.socket() as other, pytest.raises(OSError, match="refused"):
             other.connect(("127.0.0.2", served.port))
-
-    played(scene)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -124,8 +113,8 @@ async def test_page_gets_a_snapshot_and_then_increments_until_the_game_is_over()
 
 
 @pytest.mark.parametrize("after", [{"headers": {"Last-Event-ID": "2"}}, {"params": {"after": "2"}}])
-def test_page_that_lost_its_connection_goes_on_where_it_was(after):
-    async def scene(game, _, client):
+async def test_page_that_lost_its_connection_goes_on_where_it_was(after):
+    async with staged() as (game, _, client):
         for _ in range(4):
             game.change()
         async with client.get("events", **after) as answer:
@@ -134,17 +123,12 @@ def test_page_that_lost_its_connection_goes_on_where_it_was(after):
                 ("increment", "4"),
             ]
 
-    played(scene)
-
 
 @pytest.mark.parametrize("last", ["", "x", "-1", "²", "9" * 400])
-def test_page_with_a_number_that_makes_no_sense_begins_anew(last):
-    async def scene(_, __, client):
-        async with client.get("events", headers={"Last-Event-ID": last}) as answer:
-            ((kind, number, _),) = await first_of(answer, 1)
-            assert (kind, number) == ("snapshot", "0")
-
-    played(scene)
+async def test_page_with_a_number_that_makes_no_sense_begins_anew(last):
+    async with staged() as (_, _, client), client.get("events", headers={"Last-Event-ID": last}) as answer:
+        ((kind, number, _),) = await first_of(answer, 1)
+        assert (kind, number) == ("snapshot", "0")
 
 
 async def test_page_that_has_missed_too_much_begins_anew():
@@ -156,8 +140,8 @@ async def test_page_that_has_missed_too_much_begins_anew():
         assert (kind, number) == ("snapshot", "9")
 
 
-def test_pages_are_bounded_and_a_closed_one_makes_room():
-    async def scene(game, _, client):
+async def test_pages_are_bounded_and_a_closed_one_makes_room():
+    async with staged() as (game, _, client):
         open_ = [await client.get("events") for _ in range(STREAMS_MAX)]
         async with client.get("events") as answer, client.get("ready") as ready:
             assert answer.status == ready.status == 503
@@ -168,8 +152,6 @@ def test_pages_are_bounded_and_a_closed_one_makes_room():
             assert answer.status == 200
         for each in open_:
             each.close()
-
-    played(scene)
 
 
 async def test_page_that_reads_nothing_is_disconnected_and_gets_the_rest_when_it_returns():
@@ -205,8 +187,8 @@ async def test_server_closes_with_the_game_though_pages_watch():
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def test_command_reaches_the_game_and_its_answer_the_page():
-    async def scene(game, served, client):
+async def test_command_reaches_the_game_and_its_answer_the_page():
+    async with staged() as (game, served, client):
         game.answers = [commands.Answer(accepted=False, reason="m2 is not frozen")]
         command = {"type": "member", "action": "continue", "member": "m2", "designs": ["eager"]}
         own = {"Origin": served.address.rstrip("/").removesuffix(f"/{served.token}")}
@@ -216,8 +198,6 @@ def test_command_reaches_the_game_and_its_answer_the_page():
         assert game.commands == [
             commands.ActOnMember(action=commands.MemberAction.CONTINUE, member="m2", designs=("eager",))
         ]
-
-    played(scene)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +213,8 @@ def test_command_reaches_the_game_and_its_answer_the_page():
         (b'"' + b"x" * BODY_MAX + b'"', "application/json", 413, f"a command has at most {BODY_MAX} bytes"),
     ],
 )
-def test_what_is_no_command_is_refused_in_words_and_does_nothing(body, kind, status, reason):
-    async def scene(game, _, client):
+async def test_what_is_no_command_is_refused_in_words_and_does_nothing(body, kind, status, reason):
+    async with staged() as (game, _, client):
         async with client.post("command", data=body, headers={"Content-Type": kind}) as answer:
             assert answer.status == status
             said = await answer.json()
@@ -242,19 +222,15 @@ def test_what_is_no_command_is_refused_in_words_and_does_nothing(body, kind, sta
             assert reason in said["reason"]
         assert game.commands == []
 
-    played(scene)
-
 
 @pytest.mark.parametrize(
     "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )
-def test_command_of_another_page_does_nothing(headers):
-    async def scene(game, _, client):
+async def test_command_of_another_page_does_nothing(headers):
+    async with staged() as (game, _, client):
         async with client.post("command", json=STOP, headers=headers) as answer:
             assert answer.status == 403
         assert game.commands == []
-
-    played(scene)
 
 
 async def test_command_goes_on_when_its_page_closes():
@@ -280,10 +256,9 @@ async def test_command_goes_on_when_its_page_closes():
 # -- the report --------------------------------------------------------------------------------------------------------
 
 
-def test_report_is_served_once_it_is_there(tmp_path):
+async def test_report_is_served_once_it_is_there(tmp_path):
     path = tmp_path / "report.html"
-
-    async def scene(game, _, client):
+    async with staged() as (game, _, client):
         for report in ("", str(path)):
             game.now = replace(game.now, report=report)
             async with client.get("report.html") as answer:
@@ -295,5 +270,3 @@ def test_report_is_served_once_it_is_there(tmp_path):
             assert answer.content_type == "text/html"
             assert "connect-src" not in answer.headers["Content-Security-Policy"]
             assert await answer.text() == "<h1>What was found</h1>"
-
-    played(scene)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,45 +20,18 @@ from kernel.client.connection import BrokerConnection
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from kernel.wire.versions import Api
-from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
+from tests.support.brokers.live import create_topics, running_broker, running_cluster
 from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager
+from tests.support.consumers.laboratory import expel, laboratory
 from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from kernel.broker.broker import Broker
     from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
-
-
-@asynccontextmanager
-async def laboratory(
-    chroot: str, data_dir: Path, *settings: dict[str, str]
-) -> AsyncIterator[tuple[Broker, list[Running]]]:
-    """A broker with topic t of four partitions, and members that poll, one for each given settings."""
-    async with AsyncExitStack() as stack:
-        broker = await stack.enter_async_context(running_broker(chroot, data_dir, mount=(mount,)))
-        await create_topics(broker, {"t": 4})
-        running = []
-        for given in settings:
-            member = eager(bootstrap_of(broker), settings=given)
-            stack.push_async_callback(member.close)
-            running.append(await member.begin({"t": 1}))
-        yield broker, running
-
-
-async def expel(broker: Broker, member_id: str) -> None:
-    """Removes a member from its group, as an administrator may."""
-    async with client_of(broker) as client:
-        connection = await client.any_connection()
-        body = {"group_id": "g", "members": [{"member_id": member_id, "group_instance_id": None}]}
-        answer = await connection.call(Api.LeaveGroup, body)
-        assert answer.members[0].error_code == 0, answer
 
 
 async def test_expelled_member_loses_its_partitions_and_comes_back_under_a_new_id(chroot: str, tmp_path: Path) -> None:

@@ -126,10 +126,10 @@ async def broker_with_topic(chroot: str, tmp_path: Path) -> AsyncIterator[tuple[
         yield broker, tracer
 
 
-def test_rebalance_that_begins_while_the_leader_computes_starts_a_new_computation(
+async def test_rebalance_that_begins_while_the_leader_computes_starts_a_new_computation(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(assignor: BlockedAssignor) -> None:
+    with blocked_assignor(monkeypatch, "coordinator.client.classic.group_leader") as assignor:
         async with broker_with_topic(chroot, tmp_path) as (broker, tracer), AsyncExitStack() as stack:
             members = [eager(bootstrap_of(broker)), eager(bootstrap_of(broker))]
             for number, member in enumerate(members, 1):
@@ -142,18 +142,15 @@ def test_rebalance_that_begins_while_the_leader_computes_starts_a_new_computatio
             refused = [event.get("error") for event in members[0].tracer.of("attempt_ended")]
             assert "REBALANCE_IN_PROGRESS" in refused  # its SyncGroup of the previous generation
 
-    with blocked_assignor(monkeypatch, "coordinator.client.classic.group_leader") as assignor:
-        asyncio.run(test(assignor))
-
 
 def _joined(tracer: ListTracer) -> int:
     return len(tracer.of("group_member_joined"))
 
 
-def test_consumer_closed_while_it_computes_leaves_at_once(
+async def test_consumer_closed_while_it_computes_leaves_at_once(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(assignor: BlockedAssignor) -> None:
+    with blocked_assignor(monkeypatch, "coordinator.client.classic.group_leader") as assignor:
         async with broker_with_topic(chroot, tmp_path) as (broker, tracer):
             member = await eager(bootstrap_of(broker)).begin({"t": 1})
             await until(lambda: len(assignor.groups) == 1, 60, "the call to the assignor")
@@ -166,14 +163,11 @@ def test_consumer_closed_while_it_computes_leaves_at_once(
                 stack.push_async_callback(other.close)
                 await shared_out([await other.begin({"t": 1})], EVERYTHING)
 
-    with blocked_assignor(monkeypatch, "coordinator.client.classic.group_leader") as assignor:
-        asyncio.run(test(assignor))
 
-
-def test_broker_serves_others_while_its_own_strategy_computes(
+async def test_broker_serves_others_while_its_own_strategy_computes(
     chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(assignor: BlockedAssignor) -> None:
+    with blocked_assignor(monkeypatch, "coordinator.groups.server.strategies") as assignor:
         async with broker_with_topic(chroot, tmp_path) as (broker, tracer), AsyncExitStack() as stack:
             members = [commanded(bootstrap_of(broker), chroot) for _ in range(2)]
             for member in members:
@@ -189,9 +183,6 @@ def test_broker_serves_others_while_its_own_strategy_computes(
             assignor.may_answer.set()
             await shared_out(members, EVERYTHING)
             assert [len(group) for group in assignor.groups] == [1, 2]
-
-    with blocked_assignor(monkeypatch, "coordinator.groups.server.strategies") as assignor:
-        asyncio.run(test(assignor))
 
 
 class Odd(BaseException):

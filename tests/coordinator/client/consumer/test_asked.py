@@ -15,7 +15,7 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics
 from tests.support.consumers.consuming import partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
-from tests.support.consumers.reconciling import laboratory, reconciling
+from tests.support.consumers.reconciling import reconciling, reconciling_group
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -97,7 +97,7 @@ async def settled(members: dict[str, Running], owned: Owned, epoch: int) -> None
 
 def test_members_ask_what_kafkas_own_asked(chroot: str, tmp_path: Path, tap: Tap) -> None:
     async def test() -> dict[UUID, str]:
-        async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
+        async with reconciling_group(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
             await create_topics(broker, {"u": 2})
             for topic in "tu":
                 await producer.send(topic, 2)

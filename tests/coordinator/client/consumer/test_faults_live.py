@@ -23,7 +23,7 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
 from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
-from tests.support.consumers.reconciling import QUICK_GROUPS, laboratory, reconciling
+from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling, reconciling_group
 from tests.support.trace.tracers import ListTracer
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ async def test_silent_member_is_replaced_after_its_session_and_joins_again_when_
     chroot: str, tmp_path: Path, proxy: TcpProxy
 ) -> None:
     """Cut off from its coordinator alone, a member delivers what it owns, as Kafka's does: it has no session timer."""
-    async with laboratory(chroot, tmp_path, broker_settings=SHORT_SESSION) as (broker, _):
+    async with reconciling_group(chroot, tmp_path, broker_settings=SHORT_SESSION) as (broker, _):
         await proxy.start(broker.address.port)
         victim = await reconciling(bootstrap_of(broker), settings=BEHIND).begin({"t": 1})
         other = await reconciling(bootstrap_of(broker)).begin({"t": 1})
@@ -93,7 +93,7 @@ async def test_silent_member_is_replaced_after_its_session_and_joins_again_when_
 
 
 async def test_link_that_is_back_within_the_session_costs_nothing(chroot: str, tmp_path: Path, proxy: TcpProxy) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
+    async with reconciling_group(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
         await proxy.start(broker.address.port)
         member = await reconciling(bootstrap_of(broker), settings=BEHIND).begin({"t": 1})
         await shared_out([member], EVERYTHING)
@@ -117,7 +117,7 @@ async def test_closing_without_the_coordinator_ends_in_time(
 ) -> None:
     """After the time for the commit, and as long for the heartbeat."""
     monkeypatch.setattr("coordinator.client.member_runner.LEAVE_TIMEOUT_MS", 1_000)
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         await proxy.start(broker.address.port)
         given = {"client.id": "behind", "request.timeout.ms": "60000"}
         member = await reconciling(bootstrap_of(broker), settings=given).begin({"t": 1})
@@ -131,7 +131,7 @@ async def test_closing_without_the_coordinator_ends_in_time(
 
 async def test_static_member_returns_to_its_partitions_and_nobody_else_notices(chroot: str, tmp_path: Path) -> None:
     first, second = {"group.instance.id": "a"}, {"group.instance.id": "b"}
-    async with laboratory(chroot, tmp_path, first, second) as (broker, members):
+    async with reconciling_group(chroot, tmp_path, first, second) as (broker, members):
         await shared_out(members, EVERYTHING)
         had, before = members[0].owned, removed(members[1])
         await members[0].close()
@@ -157,7 +157,7 @@ async def test_static_member_whose_last_commit_is_not_answered_in_time_says_all_
     """Or its successor is refused until the session has ended (UNRELEASED_INSTANCE_ID)."""
     monkeypatch.setattr("coordinator.client.member_runner.LEAVE_TIMEOUT_MS", 200)
     named = {"group.instance.id": "a"}
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         await proxy.start(broker.address.port)
         first = await reconciling(bootstrap_of(broker), settings={**named, "client.id": "behind"}).begin({"t": 1})
         await shared_out([first], EVERYTHING)
@@ -176,7 +176,7 @@ async def test_second_member_with_an_instance_id_is_refused_while_the_first_is_t
     chroot: str, tmp_path: Path
 ) -> None:
     named = {"group.instance.id": "a"}
-    async with laboratory(chroot, tmp_path, named) as (broker, (first,)):
+    async with reconciling_group(chroot, tmp_path, named) as (broker, (first,)):
         await shared_out([first], EVERYTHING)
         second = await reconciling(bootstrap_of(broker), settings=named).begin({"t": 1})
         await until(lambda: second.failure, 30, "the refusal")

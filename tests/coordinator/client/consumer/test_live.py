@@ -19,7 +19,8 @@ from tests.support.brokers.live import create_topics
 from tests.support.brokers.topics import topics_of
 from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
-from tests.support.consumers.reconciling import expel, laboratory, reconciling
+from tests.support.consumers.laboratory import expel
+from tests.support.consumers.reconciling import reconciling, reconciling_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +41,7 @@ def epoch_of(member: Running) -> int:
 async def test_members_share_partitions_and_the_rest_take_over_those_of_one_that_leaves(
     chroot: str, tmp_path: Path
 ) -> None:
-    async with laboratory(chroot, tmp_path, {}, {}, {}) as (_, members):
+    async with reconciling_group(chroot, tmp_path, {}, {}, {}) as (_, members):
         await shared_out(members, EVERYTHING)
         await members[0].close()
         assert members[0].listener.of("revoked")
@@ -49,7 +50,7 @@ async def test_members_share_partitions_and_the_rest_take_over_those_of_one_that
 
 
 async def test_what_a_member_keeps_is_neither_revoked_nor_assigned_again(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, {}) as (broker, (first,)):
+    async with reconciling_group(chroot, tmp_path, {}) as (broker, (first,)):
         await shared_out([first], EVERYTHING)
         second = await reconciling(bootstrap_of(broker)).begin({"t": 1})
         await shared_out([first, second], EVERYTHING)
@@ -63,7 +64,7 @@ async def test_what_a_member_keeps_is_neither_revoked_nor_assigned_again(chroot:
 async def test_auto_commit_before_a_revocation_hands_over_without_a_duplicate(chroot: str, tmp_path: Path) -> None:
     quiet = {"auto.commit.interval.ms": "600000"}
     async with (
-        laboratory(chroot, tmp_path, quiet) as (broker, (first,)),
+        reconciling_group(chroot, tmp_path, quiet) as (broker, (first,)),
         producing(bootstrap_of(broker)) as producer,
     ):
         await producer.send("t", 10)
@@ -78,7 +79,7 @@ async def test_auto_commit_before_a_revocation_hands_over_without_a_duplicate(ch
 
 async def test_commits_carry_the_epoch_and_the_next_member_goes_on_from_them(chroot: str, tmp_path: Path) -> None:
     async with (
-        laboratory(chroot, tmp_path, BY_HAND) as (broker, (first,)),
+        reconciling_group(chroot, tmp_path, BY_HAND) as (broker, (first,)),
         producing(bootstrap_of(broker)) as producer,
     ):
         await producer.send("t", 5)
@@ -99,7 +100,7 @@ async def test_closing_commits_and_unsubscribing_does_not_as_in_kafka(
     """Tried with kafka-clients 4.1.1 and a broker of the same release."""
     quiet = {"auto.commit.interval.ms": "600000"}
     async with (
-        laboratory(chroot, tmp_path, quiet) as (broker, (first,)),
+        reconciling_group(chroot, tmp_path, quiet) as (broker, (first,)),
         producing(bootstrap_of(broker)) as producer,
     ):
         await producer.send("t", 10)
@@ -114,7 +115,7 @@ async def test_closing_commits_and_unsubscribing_does_not_as_in_kafka(
 
 
 async def test_member_that_unsubscribed_joins_again_under_its_id(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, {}) as (_, (member,)):
+    async with reconciling_group(chroot, tmp_path, {}) as (_, (member,)):
         await shared_out([member], EVERYTHING)
         (before,) = member.consumer.member_ids
         await member.unsubscribe()
@@ -125,7 +126,7 @@ async def test_member_that_unsubscribed_joins_again_under_its_id(chroot: str, tm
 
 
 async def test_expelled_member_loses_its_partitions_and_comes_back_under_its_id(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, BY_HAND) as (broker, (member,)):
+    async with reconciling_group(chroot, tmp_path, BY_HAND) as (broker, (member,)):
         await shared_out([member], EVERYTHING)
         (before,) = member.consumer.member_ids
         await expel(broker, before)
@@ -138,7 +139,7 @@ async def test_expelled_member_loses_its_partitions_and_comes_back_under_its_id(
 async def test_commit_of_an_expelled_member_is_refused_and_the_loss_waits_for_a_poll(
     chroot: str, tmp_path: Path
 ) -> None:
-    async with laboratory(chroot, tmp_path, BY_HAND) as (broker, (member,)):
+    async with reconciling_group(chroot, tmp_path, BY_HAND) as (broker, (member,)):
         await shared_out([member], EVERYTHING)
         await member.pause()
         await expel(broker, member.consumer.member_ids[0])
@@ -151,7 +152,7 @@ async def test_commit_of_an_expelled_member_is_refused_and_the_loss_waits_for_a_
 
 
 async def test_auto_commit_that_was_due_before_a_loss_is_not_made_after_it(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, BY_HAND) as (broker, (member,)):
+    async with reconciling_group(chroot, tmp_path, BY_HAND) as (broker, (member,)):
         await shared_out([member], EVERYTHING)
         assert isinstance(member.consumer, Kip848Consumer)
         (stream,) = member.consumer._streams
@@ -168,7 +169,7 @@ async def test_auto_commit_that_was_due_before_a_loss_is_not_made_after_it(chroo
 
 
 async def test_member_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path, {"max.poll.interval.ms": "1000"}, {}) as (_, (idle, busy)):
+    async with reconciling_group(chroot, tmp_path, {"max.poll.interval.ms": "1000"}, {}) as (_, (idle, busy)):
         await shared_out([idle, busy], EVERYTHING)
         (before,) = idle.consumer.member_ids
         await idle.pause()
@@ -218,7 +219,7 @@ async def test_after_assigned_raised_the_member_delivers_when_it_returns_from_an
     chroot: str, tmp_path: Path
 ) -> None:
     """Tried with kafka-clients 4.1.1, as the two tests below."""
-    async with laboratory(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
+    async with reconciling_group(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
         await producer.send("t", 1)
         member = reconciling(bootstrap_of(broker))
         member.listener = Raises("assigned")
@@ -232,7 +233,7 @@ async def test_after_assigned_raised_the_member_delivers_when_it_returns_from_an
 async def test_after_revoked_raised_it_is_called_again_and_the_partitions_move_then(
     chroot: str, tmp_path: Path
 ) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         member = reconciling(bootstrap_of(broker))
         member.listener = Raises("revoked")
         await member.begin({"t": 1})
@@ -247,7 +248,7 @@ async def test_after_revoked_raised_it_is_called_again_and_the_partitions_move_t
 
 
 async def test_after_lost_raised_the_member_joins_again(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         member = reconciling(bootstrap_of(broker), settings=BY_HAND)
         member.listener = Raises("lost")
         await member.begin({"t": 1})
@@ -267,7 +268,7 @@ async def test_member_closed_within_a_callback_that_does_not_return_ends_in_time
             await asyncio.Event().wait()
 
     monkeypatch.setattr("coordinator.client.member_runner.CLOSE_TIMEOUT_S", 0.2)
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         member = reconciling(bootstrap_of(broker))
         member.listener = Sleeps()
         await member.begin({"t": 1})
@@ -280,7 +281,7 @@ async def test_member_closed_within_a_callback_that_does_not_return_ends_in_time
 
 
 async def test_topics_that_appear_and_grow_are_shared_out_by_the_coordinator(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         given = {"allow.auto.create.topics": "false", "metadata.max.age.ms": "600000"}
         member = await reconciling(bootstrap_of(broker), settings=given).begin({"t": 1, "late": 1})
         await shared_out([member], EVERYTHING)
@@ -294,7 +295,7 @@ async def test_topics_that_appear_and_grow_are_shared_out_by_the_coordinator(chr
 
 async def test_changed_subscription_and_pattern_take_effect_without_leaving(chroot: str, tmp_path: Path) -> None:
     given = {"metadata.max.age.ms": "200"}
-    async with laboratory(chroot, tmp_path, given) as (broker, (member,)):
+    async with reconciling_group(chroot, tmp_path, given) as (broker, (member,)):
         await create_topics(broker, {"t2": 2, "other": 1})
         await shared_out([member], EVERYTHING)
         await member.resubscribe({"other": 1})
@@ -308,7 +309,7 @@ async def test_changed_subscription_and_pattern_take_effect_without_leaving(chro
 
 
 async def test_two_streams_are_two_members_in_one_process(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         member = await reconciling(bootstrap_of(broker)).begin({"t": 2})
         await until(lambda: {len(own) for own in member.consumer.assignment().values()} == {2}, 60, "two shares")
         assert len(set(member.consumer.member_ids)) == 2
@@ -316,7 +317,7 @@ async def test_two_streams_are_two_members_in_one_process(chroot: str, tmp_path:
 
 
 async def test_unknown_assignor_is_fatal_and_says_what_to_set(chroot: str, tmp_path: Path) -> None:
-    async with laboratory(chroot, tmp_path) as (broker, _):
+    async with reconciling_group(chroot, tmp_path) as (broker, _):
         given = {"group.remote.assignor": "nearest"}
         member = await reconciling(bootstrap_of(broker), settings=given).begin({"t": 1})
         await until(lambda: member.failure, 60, "the refusal")
@@ -352,7 +353,7 @@ async def test_partitions_that_come_while_positions_are_looked_up_get_theirs_nex
         return len(asked) == times
 
     monkeypatch.setattr(Kip848Calls, "committed", held)
-    async with laboratory(chroot, tmp_path) as (broker, _), AsyncExitStack() as stack:
+    async with reconciling_group(chroot, tmp_path) as (broker, _), AsyncExitStack() as stack:
         await create_topics(broker, {"more": 2, "yet-more": 2})
         stays = reconciling(bootstrap_of(broker), "stays")
         stack.push_async_callback(stays.close)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.membership.classic import events
 from coordinator.membership.classic.member import Member, MemberSettings, MemberState, deadline
 from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
-from coordinator.membership.effects import Effect, Emit, Identity
-from coordinator.membership.events import CoordinatorFound, Event, Polled, Resumed, Ticked
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.time.manual_clock import ManualClock
+from tests.coordinator.membership.talk import MemberTalk
+
+if TYPE_CHECKING:
+    from coordinator.membership.effects import Effect, Emit
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 TOPICS = frozenset({"t"})
@@ -34,28 +35,9 @@ def partitions_of(emitted: Emit, field: str) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(tp["topic"], tp["partition"]) for tp in listed)
 
 
-class Talk:
-    """A conversation with one member. `did` holds the effects of the last event, `traced` all trace events."""
-
+class Talk(MemberTalk[Member]):
     def __init__(self, settings: MemberSettings = SETTINGS) -> None:
-        self.clock = ManualClock(monotonic_ns=1_000_000_000)
-        self.member = Member(settings=settings, topics=TOPICS)
-        self.did: tuple[Effect, ...] = ()
-        self.emitted: list[Emit] = []
-
-    # -- events --------------------------------------------------------------------------------------------------
-
-    def say(self, event: Event) -> tuple[Effect, ...]:
-        self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
-        self.emitted += [effect for effect in wanted if isinstance(effect, Emit)]
-        self.did = tuple(effect for effect in wanted if not isinstance(effect, Emit))
-        return self.did
-
-    def poll(self) -> tuple[Effect, ...]:
-        return self.say(Polled())
-
-    def found(self, node: int = 1) -> tuple[Effect, ...]:
-        return self.say(CoordinatorFound(node))
+        super().__init__(Member(settings=settings, topics=TOPICS), step, deadline)
 
     def joined(self, *, member_id: str = "m-1", generation: int = 1, leader: str = "other") -> tuple[Any, ...]:
         return self.say(
@@ -67,9 +49,6 @@ class Talk:
     def synced(self, *partitions: TopicPartition) -> tuple[Effect, ...]:
         return self.say(events.Synced(self.member.stamp, frozenset(partitions)))
 
-    def resumed(self) -> tuple[Effect, ...]:
-        return self.say(Resumed(self.member.stamp))
-
     def refused(self, api: str, error: str, *, stamp: int | None = None, sent_ms_ago: int = 0) -> tuple[Any, ...]:
         sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
         event = reaction(api, error, stamp=self.member.stamp if stamp is None else stamp, sent_ns=sent_ns)
@@ -79,11 +58,6 @@ class Talk:
     def heartbeat_answered(self, *, sent_ms_ago: int = 0) -> tuple[Effect, ...]:
         sent_ns = self.clock.monotonic_ns() - sent_ms_ago * NS_PER_MS
         return self.say(events.HeartbeatAnswered(self.member.stamp, sent_ns))
-
-    def after(self, ms: int) -> tuple[Effect, ...]:
-        """Advance the clock, then fire the timer."""
-        self.clock.advance_ms(ms)
-        return self.say(Ticked())
 
     def stable(self, *partitions: TopicPartition) -> Talk:
         """Become Stable, as a follower."""
@@ -96,23 +70,6 @@ class Talk:
         assert self.member.state is MemberState.STABLE
         return self
 
-    # -- reading -------------------------------------------------------------------------------------------------
-
     @property
     def state(self) -> MemberState:
         return self.member.state
-
-    @property
-    def identity(self) -> Identity | None:
-        return self.member.identity
-
-    def due_in_ms(self) -> float | None:
-        at = deadline(self.member)
-        return None if at is None else (at - self.clock.monotonic_ns()) / NS_PER_MS
-
-    def kinds(self) -> list[str]:
-        """The kinds of events traced so far; phases by their names."""
-        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
-
-    def last(self, kind: str) -> Emit:
-        return [emit for emit in self.emitted if emit.kind == kind][-1]

@@ -18,7 +18,7 @@ from coordinator.membership.consumer.effects import (
 from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberSettings, ConsumerMemberState, deadline
 from coordinator.membership.consumer.reactions import HEARTBEAT, reaction
 from coordinator.membership.consumer.table import step
-from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Emit, Fail, FindCoordinator
+from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail, FindCoordinator
 from coordinator.membership.events import (
     UNANSWERED,
     Closed,
@@ -26,10 +26,9 @@ from coordinator.membership.events import (
     CoordinatorUnknown,
     Event,
     Polled,
-    Ticked,
 )
-from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
+from tests.coordinator.membership.talk import MemberTalk
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 TOPICS = frozenset({"t"})
@@ -37,23 +36,14 @@ SETTINGS = ConsumerMemberSettings(group="g", max_poll_interval_ms=10_000)
 STATIC = ConsumerMemberSettings(group="g", max_poll_interval_ms=10_000, instance_id="i")
 
 
-class Talk:
-    """A conversation with one member; `say` returns the effects without trace events."""
-
+class Talk(MemberTalk[ConsumerMember]):
     def __init__(self, settings: ConsumerMemberSettings = SETTINGS) -> None:
-        self.now = 0
-        self.member = ConsumerMember(settings=settings, member_id="m")
-        self.kinds: list[str] = []
-
-    def say(self, event: Event) -> tuple[Any, ...]:
-        self.member, wanted = step(self.member, event, self.now)
-        self.kinds += [effect.kind for effect in wanted if isinstance(effect, Emit)]
-        return tuple(effect for effect in wanted if not isinstance(effect, Emit))
+        super().__init__(ConsumerMember(settings=settings, member_id="m"), step, deadline)
 
     def joining(self) -> SendHeartbeat:
         self.say(events.Subscribed(TOPICS))
-        assert self.say(Polled()) == (FindCoordinator(),)
-        (sent,) = self.say(CoordinatorFound(1))
+        assert self.poll() == (FindCoordinator(),)
+        (sent,) = self.found()
         assert isinstance(sent, SendHeartbeat)
         return sent
 
@@ -65,7 +55,7 @@ class Talk:
         return self.say(events.HeartbeatAnswered(self.member.stamp, epoch, 1000))
 
     def refuse(self, error: str) -> tuple[Any, ...]:
-        event = reaction(HEARTBEAT, error, stamp=self.member.stamp, sent_ns=self.now)
+        event = reaction(HEARTBEAT, error, stamp=self.member.stamp, sent_ns=self.clock.monotonic_ns())
         assert event is not None
         return self.say(event)
 
@@ -74,10 +64,6 @@ class Talk:
 
     def raised(self) -> tuple[Any, ...]:
         return self.say(events.CallbackReturned(self.member.callbacks, failed=True))
-
-    def after(self, ms: int) -> tuple[Any, ...]:
-        self.now += ms * NS_PER_MS
-        return self.say(Ticked())
 
     def stable(self, *assigned: TopicPartition) -> Talk:
         self.joining()
@@ -112,7 +98,7 @@ def test_first_member_joins_and_acknowledges_as_recorded() -> None:
     talk.unchanged(1)
     assert talk.after(999) == ()
     assert sent_only(talk.after(1)) == SendHeartbeat(stamp=talk.member.stamp, member_id="m", epoch=1)
-    assert talk.kinds[-1] == "rebalance_ended"
+    assert talk.kinds()[-1] == "rebalance_ended"
 
 
 def test_first_assignment_is_told_to_the_listener_even_if_it_is_empty() -> None:
@@ -198,7 +184,7 @@ def test_leaving_revokes_and_sends_the_epoch_of_its_kind_and_closing_commits_fir
     assert revoke == RevokePartitions(2, frozenset({P0}))
     assert sent_only(talk.returned()).epoch == epoch
     assert talk.state is ConsumerMemberState.UNSUBSCRIBED
-    assert talk.member.closed == isinstance(leave, Closed) == talk.kinds.count("member_closed")
+    assert talk.member.closed == isinstance(leave, Closed) == talk.kinds().count("member_closed")
 
 
 def test_heartbeat_while_the_listener_revokes_the_last_partitions_names_no_other_topics() -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coordinator.membership.effects import Effect, Emit, Identity
 from coordinator.membership.events import (
     Closed,
-    CoordinatorFound,
     CoordinatorUnknown,
-    Event,
-    Polled,
-    Resumed,
     Stopped,
-    Ticked,
 )
 from coordinator.membership.server import events
 from coordinator.membership.server.member import ServerMember, ServerMemberSettings, ServerMemberState, deadline
 from coordinator.membership.server.reactions import reaction
 from coordinator.membership.server.table import step
-from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
-from tests.support.time.manual_clock import ManualClock
+from tests.coordinator.membership.talk import MemberTalk
+
+if TYPE_CHECKING:
+    from coordinator.membership.effects import Effect
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 
@@ -29,31 +25,15 @@ SETTINGS = ServerMemberSettings(group="g", retry_backoff_ms=100, auto_commit_int
 SESSION_TIMEOUT_MS = 3000
 
 
-class Talk:
-    """A conversation with one member. `did` holds the effects of the last event, `traced` all trace events."""
-
+class Talk(MemberTalk[ServerMember]):
     def __init__(self, settings: ServerMemberSettings = SETTINGS) -> None:
-        self.clock = ManualClock(monotonic_ns=1_000_000_000)
-        self.member = ServerMember(settings=settings)
-        self.did: tuple[Effect, ...] = ()
-        self.emitted: list[Emit] = []
-
-    # -- events --------------------------------------------------------------------------------------------------
-
-    def say(self, event: Event) -> tuple[Effect, ...]:
-        self.member, wanted = step(self.member, event, self.clock.monotonic_ns())
-        self.emitted += [effect for effect in wanted if isinstance(effect, Emit)]
-        self.did = tuple(effect for effect in wanted if not isinstance(effect, Emit))
-        return self.did
+        super().__init__(ServerMember(settings=settings), step, deadline)
 
     def session(self, number: int = 1) -> tuple[Effect, ...]:
         return self.say(events.SessionBegun(number, SESSION_TIMEOUT_MS))
 
     def registered(self, member_id: str = "m-1") -> tuple[Effect, ...]:
         return self.say(events.Registered(self.member.stamp, member_id))
-
-    def found(self, node: int = 1) -> tuple[Effect, ...]:
-        return self.say(CoordinatorFound(node))
 
     def unknown(self) -> tuple[Effect, ...]:
         return self.say(CoordinatorUnknown("nobody"))
@@ -70,25 +50,14 @@ class Talk:
     def stopped(self) -> tuple[Effect, ...]:
         return self.say(Stopped())
 
-    def resumed(self) -> tuple[Effect, ...]:
-        return self.say(Resumed(self.member.stamp))
-
     def refused(self, api: str, error: str, *, stamp: int | None = None) -> tuple[Any, ...]:
         now = self.clock.monotonic_ns()
         event = reaction(api, error, stamp=self.member.stamp if stamp is None else stamp, sent_ns=now)
         assert event is not None, (api, error)
         return self.say(event)
 
-    def poll(self) -> tuple[Effect, ...]:
-        return self.say(Polled())
-
     def close(self) -> tuple[Effect, ...]:
         return self.say(Closed())
-
-    def after(self, ms: int) -> tuple[Effect, ...]:
-        """Advance the clock, then fire the timer."""
-        self.clock.advance_ms(ms)
-        return self.say(Ticked())
 
     def waiting(self) -> Talk:
         """Register, and send AwaitCommand."""
@@ -106,23 +75,6 @@ class Talk:
         assert self.member.state is ServerMemberState.STARTED
         return self
 
-    # -- reading -------------------------------------------------------------------------------------------------
-
     @property
     def state(self) -> ServerMemberState:
         return self.member.state
-
-    @property
-    def identity(self) -> Identity | None:
-        return self.member.identity
-
-    def due_in_ms(self) -> float | None:
-        at = deadline(self.member)
-        return None if at is None else (at - self.clock.monotonic_ns()) / NS_PER_MS
-
-    def kinds(self) -> list[str]:
-        """The kinds of events traced so far; phases by their names."""
-        return [str(emit.fields["phase"]) if emit.kind == "phase_entered" else emit.kind for emit in self.emitted]
-
-    def last(self, kind: str) -> Emit:
-        return [emit for emit in self.emitted if emit.kind == kind][-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from kernel.broker.broker import Broker
@@ -28,17 +30,16 @@ TP = TopicPartition("t", 0)
 Test = Callable[["Broker", ClusterClient, "BrokerConnection"], Awaitable[None]]
 
 
-def on_a_broker(chroot: str, tmp_path: Path, test: Test, **settings: str) -> None:
-    """Run `test` against one broker with topic `t` of two partitions."""
-
-    async def run() -> None:
-        given = {name.replace("_", "."): value for name, value in settings.items()}
-        async with running_broker(chroot, tmp_path, settings=given) as broker, client_of(broker) as client:
-            await create_topics(broker, {"t": 2})
-            await client.refresh(["t"])
-            await test(broker, client, await client.connection(1))
-
-    asyncio.run(asyncio.wait_for(run(), 300))
+@asynccontextmanager
+async def data_plane(
+    chroot: str, tmp_path: Path, **settings: str
+) -> AsyncIterator[tuple[Broker, ClusterClient, BrokerConnection]]:
+    """A broker with topic `t` of two partitions, a client of it, and a connection to it."""
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    async with running_broker(chroot, tmp_path, settings=given) as broker, client_of(broker) as client:
+        await create_topics(broker, {"t": 2})
+        await client.refresh(["t"])
+        yield broker, client, await client.connection(1)
 
 
 def batch(*values: bytes, sequence: int = -1, producer: int = -1, epoch: int = -1, codec: str = "none") -> bytes:
@@ -57,8 +58,8 @@ async def produce(
     return error_name(partition.error_code), partition.base_offset
 
 
-def test_records_are_fetched_as_they_were_sent_with_every_codec(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_records_are_fetched_as_they_were_sent_with_every_codec(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, client, connection):
         values = []
         for codec in CODECS:
             producer = Producer(client, ProducerConfig(compression=codec))
@@ -73,11 +74,9 @@ def test_records_are_fetched_as_they_were_sent_with_every_codec(chroot: str, tmp
         assert {(record.key, record.headers) for record in got.records} == {(b"k", (("h", None),))}
         assert [record.offset for record in got.records] == list(range(len(values)))
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_repeated_batch_is_answered_with_its_first_offset_and_stored_once(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_repeated_batch_is_answered_with_its_first_offset_and_stored_once(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         batches = [batch(b"a", b"b", producer=7, epoch=0, sequence=2 * n) for n in range(6)]
         assert [await produce(connection, b) for b in batches] == [("", 2 * n) for n in range(6)]
         assert [await produce(connection, b) for b in batches[1:]] == [("", 2 * n) for n in range(1, 6)]
@@ -89,8 +88,6 @@ def test_repeated_batch_is_answered_with_its_first_offset_and_stored_once(chroot
         assert await produce(connection, batch(b"n", producer=7, epoch=1, sequence=0)) == ("", 12)
         assert await produce(connection, batches[5]) == ("INVALID_PRODUCER_EPOCH", -1)
         assert (await fetch(connection, {TP: 0}))[TP].high_watermark == 13, "the refused ones stored nothing"
-
-    on_a_broker(chroot, tmp_path, test)
 
 
 def _corrupted() -> bytes:
@@ -113,8 +110,8 @@ REFUSED = {
 }
 
 
-def test_refused_batch_has_kafkas_error_and_stores_nothing(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_refused_batch_has_kafkas_error_and_stores_nothing(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, message_max_bytes="2000") as (_, _client, connection):
         for name, (records, version, error) in REFUSED.items():
             assert await produce(connection, records, version=version) == (error, -1), name
         good = batch(b"a")
@@ -127,11 +124,10 @@ def test_refused_batch_has_kafkas_error_and_stores_nothing(chroot: str, tmp_path
         assert await produce(connection, good, acks=5) == ("INVALID_REQUIRED_ACKS", -1)
         assert (await fetch(connection, {TP: 0}))[TP].high_watermark == 0
 
-    on_a_broker(chroot, tmp_path, test, message_max_bytes="2000")
 
+async def test_acks_zero_is_stored_unanswered_and_a_refusal_closes_the_connection(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
 
-def test_acks_zero_is_stored_unanswered_and_a_refusal_closes_the_connection(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         def body(records: bytes) -> dict[str, Any]:
             data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
             return {"acks": 0, "timeout": 1000, "topic_data": data}
@@ -141,11 +137,10 @@ def test_acks_zero_is_stored_unanswered_and_a_refusal_closes_the_connection(chro
         connection.send_only(Api.Produce, body(_corrupted()))
         await until(lambda: connection.closed, 60, "the connection to be closed")
 
-    on_a_broker(chroot, tmp_path, test)
 
+async def test_create_grow_and_delete_are_refused_as_kafka_refuses_them(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, client, connection):
 
-def test_create_grow_and_delete_are_refused_as_kafka_refuses_them(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, client: ClusterClient, connection: BrokerConnection) -> None:
         async def create(name: str, **fields: Any) -> str:
             wanted = {"name": name, "num_partitions": 1, "replication_factor": 1, **fields}
             answer = await connection.call(Api.CreateTopics, {"topics": [wanted], "timeout": 5000})
@@ -184,11 +179,9 @@ def test_create_grow_and_delete_are_refused_as_kafka_refuses_them(chroot: str, t
         assert metadata.partitions_of("u") == (0, 1, 2), "a snapshot does not change"
         assert (await client.refresh()).partitions_of("u") == ()
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_metadata_creates_a_topic_only_if_both_sides_allow_it(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
+async def test_metadata_creates_a_topic_only_if_both_sides_allow_it(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, num_partitions="3") as (_, client, _connection):
         assert (await client.refresh(["n"])).errors == {"n": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert (await client.refresh(["no good"], create=True)).errors["no good"] == "INVALID_TOPIC_EXCEPTION"
         first = await client.refresh(["n"], create=True)
@@ -200,18 +193,14 @@ def test_metadata_creates_a_topic_only_if_both_sides_allow_it(chroot: str, tmp_p
 
         await until(described, 60, "the requested topic")
 
-    on_a_broker(chroot, tmp_path, test, num_partitions="3")
 
-
-def test_metadata_creates_nothing_when_the_broker_does_not_allow_it(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
+async def test_metadata_creates_nothing_when_the_broker_does_not_allow_it(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, auto_create_topics_enable="false") as (_, client, _connection):
         assert (await client.refresh(["n"], create=True)).errors == {"n": "UNKNOWN_TOPIC_OR_PARTITION"}
 
-    on_a_broker(chroot, tmp_path, test, auto_create_topics_enable="false")
 
-
-def test_transactional_producer_is_refused_permanently(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_transactional_producer_is_refused_permanently(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         body = {"transactional_id": "tx", "transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
         answer = await connection.call(Api.InitProducerId, body)
         assert error_name(answer.error_code) == "INVALID_TXN_STATE"
@@ -220,37 +209,32 @@ def test_transactional_producer_is_refused_permanently(chroot: str, tmp_path: Pa
         ]
         assert len(set(ids)) == 2
 
-    on_a_broker(chroot, tmp_path, test)
+
+async def test_producer_goes_on_at_the_next_leader_without_loss_or_duplicates(chroot: str, tmp_path: Path) -> None:
+    settings = {"default.replication.factor": "2"}
+    async with running_cluster(2, chroot, tmp_path, settings=settings) as brokers, client_of(*brokers) as client:
+        await create_topics(brokers[0], {"t": 1}, replication_factor=2)
+        await client.refresh(["t"])
+        leader = client.leader_of(TP)
+        producer = Producer(client, ProducerConfig(retry_backoff_ms=20))
+        waiting = []
+        for number in range(200):
+            waiting.append(asyncio.ensure_future(producer.send(TP, b"%d" % number)))
+            if number == 100:
+                await brokers[(leader or 1) - 1].stop()
+            await asyncio.sleep(0.001)  # paced, so that the change comes in the middle
+        offsets = await asyncio.gather(*waiting)
+        assert offsets == list(range(200))
+        await client.refresh(["t"])
+        assert client.leader_of(TP) == 3 - (leader or 1)
+        connection = await client.connection(3 - (leader or 1))
+        got = (await fetch(connection, {TP: 0}))[TP]
+        assert [record.value for record in got.records] == [b"%d" % number for number in range(200)]
+        await producer.close()
 
 
-def test_producer_goes_on_at_the_next_leader_without_loss_or_duplicates(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
-        settings = {"default.replication.factor": "2"}
-        async with running_cluster(2, chroot, tmp_path, settings=settings) as brokers, client_of(*brokers) as client:
-            await create_topics(brokers[0], {"t": 1}, replication_factor=2)
-            await client.refresh(["t"])
-            leader = client.leader_of(TP)
-            producer = Producer(client, ProducerConfig(retry_backoff_ms=20))
-            waiting = []
-            for number in range(200):
-                waiting.append(asyncio.ensure_future(producer.send(TP, b"%d" % number)))
-                if number == 100:
-                    await brokers[(leader or 1) - 1].stop()
-                await asyncio.sleep(0.001)  # paced, so that the change comes in the middle
-            offsets = await asyncio.gather(*waiting)
-            assert offsets == list(range(200))
-            await client.refresh(["t"])
-            assert client.leader_of(TP) == 3 - (leader or 1)
-            connection = await client.connection(3 - (leader or 1))
-            got = (await fetch(connection, {TP: 0}))[TP]
-            assert [record.value for record in got.records] == [b"%d" % number for number in range(200)]
-            await producer.close()
-
-    asyncio.run(asyncio.wait_for(test(), 60))
-
-
-def test_producer_error_names_the_reason_for_refused_records(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, client: ClusterClient, _connection: BrokerConnection) -> None:
+async def test_producer_error_names_the_reason_for_refused_records(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, message_max_bytes="2000") as (_, client, _connection):
         producer = Producer(client, ProducerConfig(delivery_timeout_ms=2000, retry_backoff_ms=20))
         with pytest.raises(ProduceFailed, match=r"TIMED_OUT.*LEADER_NOT_AVAILABLE"):
             await producer.send(TopicPartition("t", 9), b"no such partition")
@@ -258,5 +242,3 @@ def test_producer_error_names_the_reason_for_refused_records(chroot: str, tmp_pa
             await producer.send(TP, b"x" * 5000)
         assert await producer.send(TP, b"small") == 0
         await producer.close()
-
-    on_a_broker(chroot, tmp_path, test, message_max_bytes="2000")

@@ -17,19 +17,17 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
-from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
+from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernel.broker.broker import Broker
-    from kernel.client.client import ClusterClient
 
 OTHER = TopicPartition("t", 1)
 
 
-def test_long_poll_is_answered_with_new_records_or_empty_after_its_wait(chroot: str, tmp_path: Path) -> None:
-    async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
+async def test_long_poll_is_answered_with_new_records_or_empty_after_its_wait(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, _, connection):
         begun = time.monotonic()
         assert (await fetch(connection, {TP: 0, OTHER: 0}, max_wait_ms=100))[TP].records == ()
         assert 0.09 <= time.monotonic() - begun < 15
@@ -48,11 +46,9 @@ def test_long_poll_is_answered_with_new_records_or_empty_after_its_wait(chroot: 
         assert len(got[TP].records) > 5, "min_bytes were waited for"
         other.close()
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_limits_apply_except_to_the_first_batch(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_limits_apply_except_to_the_first_batch(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for tp in (TP, OTHER):
             for _number in range(3):
                 await produce(connection, batch(b"x" * 1000), tp)
@@ -64,23 +60,20 @@ def test_limits_apply_except_to_the_first_batch(chroot: str, tmp_path: Path) -> 
         assert (got[TP].next_offset, got[OTHER].next_offset) == (2, 0)
         assert got[OTHER].error == ""
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_fetch_with_min_bytes_above_max_bytes_is_answered_with_max_bytes(chroot: str, tmp_path: Path) -> None:
+async def test_fetch_with_min_bytes_above_max_bytes_is_answered_with_max_bytes(chroot: str, tmp_path: Path) -> None:
     """KafkaApis.handleFetchRequest: fetchMinBytes = min(minBytes, fetchMaxBytes)."""
-
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for _number in range(3):
             await produce(connection, batch(b"x" * 1000))
         waiting = fetch(connection, {TP: 0}, min_bytes=1_000_000, max_bytes=2_500, max_wait_ms=20_000)
         got = await asyncio.wait_for(waiting, 10)
         assert got[TP].next_offset == 2
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fetch_reads_no_records_while_it_waits(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reads: list[int] = []
     batches = Reader.batches
 
@@ -89,8 +82,7 @@ def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monk
         return batches(self, segments, offset, *limits)
 
     monkeypatch.setattr(Reader, "batches", noted)
-
-    async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, _, connection):
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "producer")
         one = len(batch(b"x" * 1000))
         await produce(other, batch(b"x" * 1000))
@@ -106,11 +98,9 @@ def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monk
         assert reads == [0, 0]
         other.close()
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_fetch_is_refused_as_kafka_refuses_it(chroot: str, tmp_path: Path) -> None:
-    async def test(broker: Broker, client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_fetch_is_refused_as_kafka_refuses_it(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, client, connection):
         await produce(connection, batch(b"a", b"b"))
         wrong = {TP: 3, OTHER: -1, TopicPartition("t", 2): 0, TopicPartition("absent", 0): 0}
         begun = time.monotonic()
@@ -140,11 +130,9 @@ def test_fetch_is_refused_as_kafka_refuses_it(chroot: str, tmp_path: Path) -> No
         session = await connection.call(Api.Fetch, {"session_id": 5, "session_epoch": 1, "topics": ()}, version=12)
         assert session.error_code is ErrorCode.fetch_session_id_not_found
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Path) -> None:
-    async def test(broker: Broker, _: ClusterClient, connection: BrokerConnection) -> None:
+async def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, _, connection):
         waiting = asyncio.create_task(fetch(connection, {TP: 0}, max_wait_ms=20_000))
         await asyncio.sleep(0)
         other = await BrokerConnection.open(broker.address.host, broker.address.port, "admin")
@@ -155,11 +143,10 @@ def test_waiting_fetch_ends_when_the_topic_is_deleted(chroot: str, tmp_path: Pat
         )
         other.close()
 
-    on_a_broker(chroot, tmp_path, test)
 
+async def test_closed_connection_leaves_no_waiting_fetch_behind(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, _, _connection):
 
-def test_closed_connection_leaves_no_waiting_fetch_behind(chroot: str, tmp_path: Path) -> None:
-    async def test(broker: Broker, _: ClusterClient, _connection: BrokerConnection) -> None:
         def handled() -> list[asyncio.Task[Any]]:
             return [task for task in asyncio.all_tasks() if "FetchHandlers.fetch" in repr(task.get_coro())]
 
@@ -170,12 +157,11 @@ def test_closed_connection_leaves_no_waiting_fetch_behind(chroot: str, tmp_path:
         await asyncio.gather(waiting, return_exceptions=True)
         await until(lambda: not handled(), 60, "it to be cancelled")
 
-    on_a_broker(chroot, tmp_path, test)
-
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_offsets_are_found_by_end_and_by_point_in_time(codec: str, chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_offsets_are_found_by_end_and_by_point_in_time(codec: str, chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
+
         async def offset(timestamp: int, version: int = 7) -> tuple[str, int, int]:
             partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
             body = {"replica_id": -1, "topics": [{"name": "t", "partitions": [partition]}]}
@@ -197,5 +183,3 @@ def test_offsets_are_found_by_end_and_by_point_in_time(codec: str, chroot: str, 
         assert await offset(-3) == ("", 4, 700)
         ends = await list_offset(connection, {TP: LATEST, TopicPartition("t", 5): LATEST})
         assert ends == {TP: ("", 6), TopicPartition("t", 5): ("UNKNOWN_TOPIC_OR_PARTITION", -1)}
-
-    on_a_broker(chroot, tmp_path, test)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.kernel.broker.apis.test_data_plane import TP, batch, on_a_broker, produce
+from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
 from tests.support.brokers.live import create_topics, running_cluster
 from tests.support.wire.clients import WireConnection
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from kernel.broker.broker import Broker
-    from kernel.client.client import ClusterClient
     from kernel.client.connection import BrokerConnection
 
 OTHER = TopicPartition("t", 1)
@@ -48,8 +45,8 @@ async def old_fetch(
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path, version: int) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for codec in ("none", "gzip", "snappy", "lz4"):
             if codec != "lz4" or version > 1:  # our own reader has no lz4 in format 0
                 await produce(connection, batch(b"a", b"b", codec=codec))
@@ -61,14 +58,11 @@ def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path
         assert {record.value for record in got} == {b"a", b"b"}
         assert end == (6 if version < 2 else 8)
 
-    on_a_broker(chroot, tmp_path, test)
-
 
 @pytest.mark.parametrize("version", range(3))
-def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
+async def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
     """What does not fit is truncated, unconverted; of what fits, whole batches are converted."""
-
-    async def test(_broker: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         stored = batch(*[b"x" * 100] * 5)
         for _number in range(2):
             await produce(connection, stored)
@@ -83,11 +77,9 @@ def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path,
             assert (cut[8:12], cut[16:]) == (stored[8 : min(limit, 12)], stored[16:limit])  # between: the leader epoch
         assert await old_fetch(connection, version, 0, 0) == [("none", b"")]
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_version_3_returns_one_whole_batch_despite_the_limits(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_version_3_returns_one_whole_batch_despite_the_limits(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         for tp in (TP, OTHER):
             for _number in range(2):
                 await produce(connection, batch(b"x" * 100), tp)
@@ -96,37 +88,30 @@ def test_version_3_returns_one_whole_batch_despite_the_limits(chroot: str, tmp_p
             assert len(decode(TP, first[1], 0)[0]) == 1
             assert second == ("none", b"")
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_brokers_limit_of_a_response_cuts_no_batch(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_brokers_limit_of_a_response_cuts_no_batch(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, fetch_max_bytes="1024") as (_, _client, connection):
         for tp in (TP, OTHER):
             await produce(connection, batch(b"x" * 800), tp)
         first, second = await old_fetch(connection, 0, 0, 1000, partitions=(0, 1))
         assert len(decode(TP, first[1], 0)[0]) == 1
         assert second == ("none", b"")
 
-    on_a_broker(chroot, tmp_path, test, fetch_max_bytes="1024")
 
-
-def test_old_fetch_is_refused_with_errors_that_old_clients_know(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_old_fetch_is_refused_with_errors_that_old_clients_know(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         await produce(connection, batch(b"a"))
         assert await old_fetch(connection, 0, 5, 100) == [("offset_out_of_range", b"")]
         assert await old_fetch(connection, 0, 0, 100, partitions=(7,)) == [("unknown_topic_or_partition", b"")]
         await produce(connection, build_batch([NewRecord(b"a", None, 0)], codec="zstd"), version=9)
         assert await old_fetch(connection, 3, 1, 10_000) == [("unsupported_compression_type", b"")]
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_oldest_list_offsets_returns_a_list_like_1_1_1(chroot: str, tmp_path: Path) -> None:
+async def test_oldest_list_offsets_returns_a_list_like_1_1_1(chroot: str, tmp_path: Path) -> None:
     """Recorded: a log of ten records with times up to 1_600_000_000_004 ms, and an empty one."""
     records = [NewRecord(b"x", None, 1_600_000_000_000 + n % 5) for n in range(10)]
     future_ms = 9 * 10**12
-
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         await produce(connection, build_batch(records))
 
         async def ask(timestamp: int, number: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -151,46 +136,37 @@ def test_oldest_list_offsets_returns_a_list_like_1_1_1(chroot: str, tmp_path: Pa
         # Here the time of a segment is that of its newest record; in Kafka the file's time decides.
         assert (await ask(1_600_000_000_004, 5))[0] == ("none", (0,))
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> None:
+async def test_oldest_metadata_names_no_dead_broker(chroot: str, tmp_path: Path) -> None:
     """An original consumer looks up every replica among the answer's brokers, and fails if one is missing."""
+    async with running_cluster(2, chroot, tmp_path) as (stays, goes):
+        await create_topics(stays, {"t": 2}, replication_factor=2)
+        connection = await WireConnection.open(stays.address.host, stays.address.port, "original")
 
-    async def test() -> None:
-        async with running_cluster(2, chroot, tmp_path) as (stays, goes):
-            await create_topics(stays, {"t": 2}, replication_factor=2)
-            connection = await WireConnection.open(stays.address.host, stays.address.port, "original")
+        async def ask(version: int) -> list[Any]:
+            answer = await connection.send(Api.Metadata, version, {"topics": [{"name": "t"}]})
+            assert [broker.node_id for broker in answer.brokers] in ([1, 2], [1])
+            return sorted(answer.topics[0].partitions, key=lambda one: one.partition_index)
 
-            async def ask(version: int) -> list[Any]:
-                answer = await connection.send(Api.Metadata, version, {"topics": [{"name": "t"}]})
-                assert [broker.node_id for broker in answer.brokers] in ([1, 2], [1])
-                return sorted(answer.topics[0].partitions, key=lambda one: one.partition_index)
-
-            for partition in await ask(0):
-                assert partition.error_code is ErrorCode.none
-                assert sorted(partition.replica_nodes) == sorted(partition.isr_nodes) == [1, 2]
-            await goes.stop()
-            await until(
-                lambda: all(stays.cluster.leads(tp) for tp in (TP, OTHER)), 10, "one broker to lead all partitions"
-            )
-            for partition in await ask(0):
-                assert partition.error_code is ErrorCode.replica_not_available
-                assert (partition.leader_id, list(partition.replica_nodes), list(partition.isr_nodes)) == (1, [1], [1])
-            for partition in await ask(1):
-                assert partition.error_code is ErrorCode.none
-                assert sorted(partition.replica_nodes) == [1, 2]
-            created = await connection.send(Api.Metadata, 0, {"topics": [{"name": "new"}]})
-            assert created.topics[0].name == "new"
-            connection.close()
-
-    asyncio.run(asyncio.wait_for(test(), 30))
+        for partition in await ask(0):
+            assert partition.error_code is ErrorCode.none
+            assert sorted(partition.replica_nodes) == sorted(partition.isr_nodes) == [1, 2]
+        await goes.stop()
+        await until(lambda: all(stays.cluster.leads(tp) for tp in (TP, OTHER)), 10, "one broker to lead all partitions")
+        for partition in await ask(0):
+            assert partition.error_code is ErrorCode.replica_not_available
+            assert (partition.leader_id, list(partition.replica_nodes), list(partition.isr_nodes)) == (1, [1], [1])
+        for partition in await ask(1):
+            assert partition.error_code is ErrorCode.none
+            assert sorted(partition.replica_nodes) == [1, 2]
+        created = await connection.send(Api.Metadata, 0, {"topics": [{"name": "new"}]})
+        assert created.topics[0].name == "new"
+        connection.close()
 
 
-def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) -> None:
+async def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) -> None:
     """Kafka 0.10.0 offers Fetch 0 to 2 and ListOffsets 0; our broker offers the same here."""
-
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         await produce(connection, batch(b"a", b"b", codec="gzip"))
         connection.offered = {**connection.offered, Api.Fetch: (0, 2), Api.ListOffsets: (0, 0)}
         got = (await fetch(connection, {TP: 1}))[TP]
@@ -200,27 +176,20 @@ def test_our_own_client_reads_from_an_old_broker(chroot: str, tmp_path: Path) ->
         assert await list_offset(connection, {TP: LATEST}) == {TP: ("", 2)}
         assert await list_offset(connection, {TP: 0}) == {TP: ("", -1)}
 
-    on_a_broker(chroot, tmp_path, test)
-
 
 @pytest.mark.parametrize("version", [0, 2, 3])
-def test_partition_named_many_times_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
+async def test_partition_named_many_times_is_answered_once(chroot: str, tmp_path: Path, version: int) -> None:
     """As by Kafka, which keeps the wanted partitions in a map; each repetition would return another truncated batch."""
-
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async with data_plane(chroot, tmp_path) as (_, _client, connection):
         await produce(connection, batch(b"x" * 10_000))
         answers = await old_fetch(connection, version, 0, 5_000, partitions=[0] * 1_000)
         assert len(answers) == 1
         assert len(answers[0][1]) == (5_000 if version < 3 else 10_034)
 
-    on_a_broker(chroot, tmp_path, test)
 
-
-def test_truncated_batches_together_stay_within_the_limit_of_a_response(chroot: str, tmp_path: Path) -> None:
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+async def test_truncated_batches_together_stay_within_the_limit_of_a_response(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path, fetch_max_bytes="9999") as (_, _client, connection):
         for tp in (TP, OTHER):
             await produce(connection, batch(b"x" * 10_000), tp)
         first, second = await old_fetch(connection, 0, 0, 5_000, partitions=(0, 1))
         assert (len(first[1]), len(second[1])) == (5_000, 0)
-
-    on_a_broker(chroot, tmp_path, test, fetch_max_bytes="9999")

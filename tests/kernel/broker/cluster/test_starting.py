@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,8 +12,10 @@ from kernel.errors import Retriable
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
 from tests.support.trace.tracers import ListTracer
-from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import gone, opened
+
+if TYPE_CHECKING:
+    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 WAIT_MS = 10_000
 BROKER = paths.broker(1)
@@ -29,37 +32,29 @@ def cluster_at(zookeeper: str) -> Cluster:
 
 
 @pytest.mark.parametrize("at", [paths.CLUSTER_ID, BROKER])
-def test_connection_that_breaks_during_startup_is_reopened(chroot: str, at: str) -> None:
-    async def story(link: ZooKeeperProxy) -> None:
-        cluster = cluster_at(link.connect_string)
-        pause = link.pause_at(lambda op: op.path == at)
-        async with opened(chroot) as session:
-            starting = asyncio.create_task(cluster.start())
-            await pause.reached()
-            link.cut()
-            pause.release()
-            await starting
-            try:
-                assert await cluster.until(lambda snapshot: 1 in snapshot.brokers, WAIT_MS)
-                assert await session.exists(BROKER) is not None
-            finally:
-                await cluster.stop()
-            await gone(session, BROKER)
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story(link))
+async def test_connection_that_breaks_during_startup_is_reopened(chroot: str, at: str, link: ZooKeeperProxy) -> None:
+    cluster = cluster_at(link.connect_string)
+    pause = link.pause_at(lambda op: op.path == at)
+    async with opened(chroot) as session:
+        starting = asyncio.create_task(cluster.start())
+        await pause.reached()
+        link.cut()
+        pause.release()
+        await starting
+        try:
+            assert await cluster.until(lambda snapshot: 1 in snapshot.brokers, WAIT_MS)
+            assert await session.exists(BROKER) is not None
+        finally:
+            await cluster.stop()
+        await gone(session, BROKER)
 
 
-def test_startup_that_never_connects_is_given_up(chroot: str) -> None:
-    async def story(link: ZooKeeperProxy) -> None:
-        starting = asyncio.create_task(cluster_at(link.connect_string).start())
-        for _ in range(3):
-            pause = link.pause_at(lambda op: op.path == paths.CLUSTER_ID)
-            await pause.reached()
-            link.cut()
-            pause.release()
-        with pytest.raises(Retriable):
-            await starting
-
-    with ZooKeeperProxy(chroot) as link:
-        asyncio.run(story(link))
+async def test_startup_that_never_connects_is_given_up(link: ZooKeeperProxy) -> None:
+    starting = asyncio.create_task(cluster_at(link.connect_string).start())
+    for _ in range(3):
+        pause = link.pause_at(lambda op: op.path == paths.CLUSTER_ID)
+        await pause.reached()
+        link.cut()
+        pause.release()
+    with pytest.raises(Retriable):
+        await starting

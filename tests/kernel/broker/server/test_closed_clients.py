@@ -18,7 +18,7 @@ from kernel.wire import codec
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import batch
-from tests.kernel.broker.server.test_server import HEARTBEAT, Stub, raw, run, serving
+from tests.kernel.broker.server.test_server import HEARTBEAT, Stub, raw, serving
 from tests.support.brokers.live import broker_thread, client_of, create_topics, running_broker
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def until_stored(client: ClusterClient, number: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "record_bytes"), [(100, 100), (500, 20_000)])
-def test_records_without_acks_of_a_client_that_closes_are_all_stored(
+async def test_records_without_acks_of_a_client_that_closes_are_all_stored(
     chroot: str, tmp_path: Path, number: int, record_bytes: int
 ) -> None:
     """Less than the broker reads ahead while it serves a request, and many times as much."""
@@ -69,14 +69,11 @@ def test_records_without_acks_of_a_client_that_closes_are_all_stored(
         body = {"acks": 0, "timeout": 1000, "topic_data": [{"name": "t", "partition_data": data}]}
         return codec.encode_request(Api.Produce, 9, n, "c", body)
 
-    async def test() -> None:
-        async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
-            await create_topics(broker, {"t": PARTITIONS})
-            sender = send_and_close(broker, b"".join(map(request, range(number))))
-            await until(lambda: not sender.is_alive(), 30, "the client to close")
-            await until_stored(client, number)
-
-    asyncio.run(asyncio.wait_for(test(), 300))
+    async with running_broker(chroot, tmp_path) as broker, client_of(broker) as client:
+        await create_topics(broker, {"t": PARTITIONS})
+        sender = send_and_close(broker, b"".join(map(request, range(number))))
+        await until(lambda: not sender.is_alive(), 30, "the client to close")
+        await until_stored(client, number)
 
 
 def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(chroot: str, tmp_path: Path) -> None:
@@ -158,81 +155,64 @@ def test_librdkafka_loses_nothing_without_acks(chroot: str, tmp_path: Path) -> N
 # -- the server by itself --------------------------------------------------------------------------------------------
 
 
-def test_requests_behind_a_fetch_of_a_closed_client_are_served_and_the_fetch_is_cancelled() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server:
-            async with raw(server) as (_, writer):
-                writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", {"max_wait": 1000, "topics": ()}))
-                writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-                await until(lambda: stub.waiting, 60, "the fetch")
-            await until(lambda: not server.connections, 60, "the connection to close")
-            assert stub.waiting[0].cancelled()
-            assert [context.api for context in stub.seen] == [Api.Fetch, Api.Heartbeat]
-
-    run(test)
+async def test_requests_behind_a_fetch_of_a_closed_client_are_served_and_the_fetch_is_cancelled() -> None:
+    stub = Stub()
+    async with serving(stub) as server:
+        async with raw(server) as (_, writer):
+            writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", {"max_wait": 1000, "topics": ()}))
+            writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
+            await until(lambda: stub.waiting, 60, "the fetch")
+        await until(lambda: not server.connections, 60, "the connection to close")
+        assert stub.waiting[0].cancelled()
+        assert [context.api for context in stub.seen] == [Api.Fetch, Api.Heartbeat]
 
 
-def test_requests_behind_a_join_of_a_closed_client_are_served_after_the_join() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server:
-            async with raw(server) as (_, writer):
-                writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
-                writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-                await until(lambda: stub.waiting, 60, "the join")
-            (connection,) = server.connections
-            await until(lambda: connection._has_ended, 60, "the server to see the end")
-            assert [context.api for context in stub.seen] == [Api.JoinGroup], "still in order"
-            stub.release({"error_code": 0})
-            await until(lambda: not server.connections, 60, "the connection to close")
-            assert [context.api for context in stub.seen] == [Api.JoinGroup, Api.Heartbeat]
-
-    run(test)
+async def test_requests_behind_a_join_of_a_closed_client_are_served_after_the_join() -> None:
+    stub = Stub()
+    async with serving(stub) as server:
+        async with raw(server) as (_, writer):
+            writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
+            writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
+            await until(lambda: stub.waiting, 60, "the join")
+        (connection,) = server.connections
+        await until(lambda: connection._has_ended, 60, "the server to see the end")
+        assert [context.api for context in stub.seen] == [Api.JoinGroup], "still in order"
+        stub.release({"error_code": 0})
+        await until(lambda: not server.connections, 60, "the connection to close")
+        assert [context.api for context in stub.seen] == [Api.JoinGroup, Api.Heartbeat]
 
 
-def test_incomplete_request_of_a_closed_client_is_dropped() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server:
-            async with raw(server) as (_, writer):
-                writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
-                writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)[:-1])
-                await until(lambda: stub.waiting, 60, "the join")
-            await until(lambda: not server.connections, 60, "the connection to close")
-            assert [context.api for context in stub.seen] == [Api.JoinGroup]
-            assert not stub.waiting[0].done(), "the join stays parked"
-
-    run(test)
+async def test_incomplete_request_of_a_closed_client_is_dropped() -> None:
+    stub = Stub()
+    async with serving(stub) as server:
+        async with raw(server) as (_, writer):
+            writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
+            writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)[:-1])
+            await until(lambda: stub.waiting, 60, "the join")
+        await until(lambda: not server.connections, 60, "the connection to close")
+        assert [context.api for context in stub.seen] == [Api.JoinGroup]
+        assert not stub.waiting[0].done(), "the join stays parked"
 
 
-def test_requests_whose_responses_can_no_longer_be_sent_are_all_served() -> None:
+async def test_requests_whose_responses_can_no_longer_be_sent_are_all_served() -> None:
     """A client that closes with unread answers resets the connection; what it sent is still in our receive buffer."""
     number = 300  # 30 MB of answers
-
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server:
-            async with raw(server) as (reader, writer):
-                reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to do it
-                writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * number)
-                await until(lambda: any(c.is_unread for c in server.connections), 60, "answers to be unread")
-                assert len(stub.seen) < number
-            await until(lambda: not server.connections, 60, "the connection to close")
-            assert len(stub.seen) == number
-
-    run(test)
+    stub = Stub()
+    async with serving(stub) as server:
+        async with raw(server) as (reader, writer):
+            reader._transport.pause_reading()  # type: ignore[attr-defined]  # asyncio has no public way to do it
+            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * number)
+            await until(lambda: any(c.is_unread for c in server.connections), 60, "answers to be unread")
+            assert len(stub.seen) < number
+        await until(lambda: not server.connections, 60, "the connection to close")
+        assert len(stub.seen) == number
 
 
-def test_client_that_only_stops_sending_is_answered() -> None:
+async def test_client_that_only_stops_sending_is_answered() -> None:
     """`printf ... | nc`."""
-
-    async def test() -> None:
-        async with serving(Stub()) as server, raw(server) as (reader, writer):
-            writer.write(codec.encode_request(Api.Heartbeat, 4, 1, "c", HEARTBEAT) * 3)
-            writer.write_eof()
-            answers = await reader.read()
-            one = codec.encode_response(Api.Heartbeat, 4, 1, {"error_code": 0})
-            assert answers == one * 3
-
-    run(test)
+    async with serving(Stub()) as server, raw(server) as (reader, writer):
+        writer.write(codec.encode_request(Api.Heartbeat, 4, 1, "c", HEARTBEAT) * 3)
+        writer.write_eof()
+        answers = await reader.read()
+        one = codec.encode_response(Api.Heartbeat, 4, 1, {"error_code": 0})
+        assert answers == one * 3

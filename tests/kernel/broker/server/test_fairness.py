@@ -7,6 +7,7 @@ import contextlib
 import select
 import socket
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ from kernel.wire import codec
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from kernel.broker.server.handlers import RequestContext
 
@@ -68,17 +69,15 @@ class Served:
                 await self.server.stop()
 
 
-def play(scene: Callable[[Served], Awaitable[None]]) -> None:
-    async def main() -> None:
-        served = Served()
-        async with served.serving():
-            await asyncio.wait_for(scene(served), 300)
-
-    asyncio.run(main())
+@asynccontextmanager
+async def playing() -> AsyncIterator[Served]:
+    served = Served()
+    async with served.serving():
+        yield served
 
 
-def test_connections_are_accepted_a_few_a_turn() -> None:
-    async def scene(served: Served) -> None:
+async def test_connections_are_accepted_a_few_a_turn() -> None:
+    async with playing() as served:
         for _ in range(MANY):
             served.connect()
         before = 0
@@ -88,20 +87,18 @@ def test_connections_are_accepted_a_few_a_turn() -> None:
             assert now - before <= ACCEPTED_MAX
             before = now
 
-    play(scene)
+
+async def test_requests_are_served_as_they_are_read_a_few_connections_a_turn() -> None:
+    await _leave_by_turns(PATIENT_MAX)
 
 
-def test_requests_are_served_as_they_are_read_a_few_connections_a_turn() -> None:
-    play(_leave_by_turns(PATIENT_MAX))
-
-
-def test_a_request_that_takes_the_budget_ends_the_reading_of_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_takes_the_budget_ends_the_reading_of_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "PATIENT_BUDGET_S", 0.0)
-    play(_leave_by_turns(PATIENT_AT_ONCE))
+    await _leave_by_turns(PATIENT_AT_ONCE)
 
 
-def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
-    async def scene(served: Served) -> None:
+async def _leave_by_turns(served_max: int) -> None:
+    async with playing() as served:
         clients = [served.connect() for _ in range(MANY)]
         await until(lambda: len(served.server.connections) == MANY, 60, "all connections")
         for client in clients:
@@ -112,8 +109,6 @@ def _leave_by_turns(served_max: int) -> Callable[[Served], Awaitable[None]]:
             now = len(served.seen)
             assert now - before <= served_max
             before = now
-
-    return scene
 
 
 class Insatiable:
@@ -151,8 +146,8 @@ async def test_connections_with_endless_input_do_not_starve_others(monkeypatch: 
         looking.close()
 
 
-def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
-    async def scene(served: Served) -> None:
+async def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
+    async with playing() as served:
         client = served.connect()
         client.send(HEARTBEAT)
         await until(lambda: served.seen, 60, "the first heartbeat")
@@ -175,11 +170,9 @@ def test_heartbeat_is_answered_between_two_pieces_of_other_work() -> None:
         await until(lambda: len(done) == 200, 60, "the work")
         assert answered_at[0] in (21, 22), "in the same turn of the loop, or in the next one"
 
-    play(scene)
 
-
-def test_responses_to_many_connections_are_sent_in_turns() -> None:
-    async def scene(served: Served) -> None:
+async def test_responses_to_many_connections_are_sent_in_turns() -> None:
+    async with playing() as served:
         clients = [served.connect() for _ in range(20)]
         for client in clients:
             client.send(JOIN)
@@ -194,13 +187,10 @@ def test_responses_to_many_connections_are_sent_in_turns() -> None:
             assert now - answered <= 1
             answered = now
 
-    play(scene)
 
-
-def test_request_is_served_although_its_client_has_closed() -> None:
+async def test_request_is_served_although_its_client_has_closed() -> None:
     """A consumer that sends LeaveGroup and closes at once has left."""
-
-    async def scene(served: Served) -> None:
+    async with playing() as served:
         blocker = served.connect()
         for linger in (False, True):
             served.seen.clear()
@@ -216,5 +206,3 @@ def test_request_is_served_although_its_client_has_closed() -> None:
             assert served.seen == [Api.Heartbeat, Api.LeaveGroup, Api.JoinGroup]
         await until(lambda: len(served.server.connections) == 1, 60, "the others to leave")
         blocker.close()
-
-    play(scene)

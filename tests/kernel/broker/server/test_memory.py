@@ -176,63 +176,56 @@ def play(scene: object) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_unfinished_requests_use_at_most_the_budget_and_are_ended(chroot: str, tmp_path: Path, scale: Scale) -> None:
-    async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
-            await filled(broker, 1)
-            before = broker.peak_bytes()
-            size = scale.frame_mib * MIB
-            unfinished = struct.pack(">ihh", size, Api.Produce, 9) + bytes(size - MIB)
-            async with attackers_of(broker) as attackers, bystander(broker):
-                for _ in range(20):
-                    await attackers.send(unfinished)
-                # Refused, because it is not a batch; but read as a whole while the others still hold their memory.
-                answer = await served(broker, lambda connection: produce(connection, bytes(4 * MIB)))
-                assert answer == ("INVALID_RECORD", -1)
-            grown = broker.peak_bytes() - before
-            print(f"unfinished requests: {grown / MIB:.0f} MiB")  # noqa: T201
-            # For a moment there are two copies of one whole frame, when it is taken out of the receive buffer.
-            assert grown < (scale.requests_mib + scale.frame_mib + SLACK_MIB) * MIB
-
-    play(scene())
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_unread_responses_use_at_most_the_budget_and_are_ended(chroot: str, tmp_path: Path, scale: Scale) -> None:
-    async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
-            await filled(broker, scale.stored_mib)
-            before = broker.peak_bytes()
-            async with attackers_of(broker) as attackers, bystander(broker):
-                for _ in range(40):
-                    await attackers.send(greedy_fetch(min_bytes=1))
-                at = 0
-                while at < scale.stored_mib:
-                    at = (await served(broker, lambda connection, at=at: fetch(connection, {TP: at})))[TP].next_offset
-            grown = broker.peak_bytes() - before
-            print(f"answers that no client reads: {grown / MIB:.0f} MiB")  # noqa: T201
-            assert grown < (scale.answers_mib + min(scale.stored_mib, 55) + SLACK_MIB) * MIB
-
-    play(scene())
+async def test_unfinished_requests_use_at_most_the_budget_and_are_ended(
+    chroot: str, tmp_path: Path, scale: Scale
+) -> None:
+    async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
+        await filled(broker, 1)
+        before = broker.peak_bytes()
+        size = scale.frame_mib * MIB
+        unfinished = struct.pack(">ihh", size, Api.Produce, 9) + bytes(size - MIB)
+        async with attackers_of(broker) as attackers, bystander(broker):
+            for _ in range(20):
+                await attackers.send(unfinished)
+            # Refused, because it is not a batch; but read as a whole while the others still hold their memory.
+            answer = await served(broker, lambda connection: produce(connection, bytes(4 * MIB)))
+            assert answer == ("INVALID_RECORD", -1)
+        grown = broker.peak_bytes() - before
+        print(f"unfinished requests: {grown / MIB:.0f} MiB")  # noqa: T201
+        # For a moment there are two copies of one whole frame, when it is taken out of the receive buffer.
+        assert grown < (scale.requests_mib + scale.frame_mib + SLACK_MIB) * MIB
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_waiting_fetches_hold_no_records(chroot: str, tmp_path: Path, scale: Scale) -> None:
-    async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
-            # Less than fetch.max.bytes: a fetch for which so much is stored is answered, whatever its min_bytes.
-            await filled(broker, min(scale.stored_mib, WAITED_FOR_MIB))
-            before = broker.peak_bytes()
-            async with attackers_of(broker) as attackers, bystander(broker) as connection:
-                for _ in range(20):
-                    await attackers.send(greedy_fetch(min_bytes=2**31 - 1, max_bytes=2**31 - 1))
-                for _ in range(5):
-                    await produce(connection, build_batch([NewRecord(bytes(MIB // 2), None, 0)]))
-            grown = broker.peak_bytes() - before
-            print(f"fetches that wait: {grown / MIB:.0f} MiB")  # noqa: T201
-            assert grown < SLACK_MIB * MIB
+async def test_unread_responses_use_at_most_the_budget_and_are_ended(chroot: str, tmp_path: Path, scale: Scale) -> None:
+    async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
+        await filled(broker, scale.stored_mib)
+        before = broker.peak_bytes()
+        async with attackers_of(broker) as attackers, bystander(broker):
+            for _ in range(40):
+                await attackers.send(greedy_fetch(min_bytes=1))
+            at = 0
+            while at < scale.stored_mib:
+                at = (await served(broker, lambda connection, at=at: fetch(connection, {TP: at})))[TP].next_offset
+        grown = broker.peak_bytes() - before
+        print(f"answers that no client reads: {grown / MIB:.0f} MiB")  # noqa: T201
+        assert grown < (scale.answers_mib + min(scale.stored_mib, 55) + SLACK_MIB) * MIB
 
-    play(scene())
+
+@pytest.mark.parametrize("scale", SCALES)
+async def test_waiting_fetches_hold_no_records(chroot: str, tmp_path: Path, scale: Scale) -> None:
+    async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
+        # Less than fetch.max.bytes: a fetch for which so much is stored is answered, whatever its min_bytes.
+        await filled(broker, min(scale.stored_mib, WAITED_FOR_MIB))
+        before = broker.peak_bytes()
+        async with attackers_of(broker) as attackers, bystander(broker) as connection:
+            for _ in range(20):
+                await attackers.send(greedy_fetch(min_bytes=2**31 - 1, max_bytes=2**31 - 1))
+            for _ in range(5):
+                await produce(connection, build_batch([NewRecord(bytes(MIB // 2), None, 0)]))
+        grown = broker.peak_bytes() - before
+        print(f"fetches that wait: {grown / MIB:.0f} MiB")  # noqa: T201
+        assert grown < SLACK_MIB * MIB
 
 
 def greedy_fetch(*, min_bytes: int, max_bytes: int = 57_671_680) -> bytes:
@@ -243,18 +236,14 @@ def greedy_fetch(*, min_bytes: int, max_bytes: int = 57_671_680) -> bytes:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_unfinished_requests_of_honest_clients_are_all_served(chroot: str, tmp_path: Path, number: int) -> None:
+async def test_unfinished_requests_of_honest_clients_are_all_served(chroot: str, tmp_path: Path, number: int) -> None:
     """More at once than fit, each in small pieces: one at a time is read to its end, and no connection is closed."""
     scale = Scale(frame_mib=4, requests_mib=4 * number, answers_mib=4, stored_mib=1, stall_s=60.0)
-
-    async def scene() -> None:
-        async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
-            await filled(broker, 1)
-            connections = [await BrokerConnection.open(broker.host, broker.port, f"c{n}") for n in range(10)]
-            answers = await asyncio.gather(*(produce(connection, bytes(3 * MIB)) for connection in connections))
-            assert answers == [("INVALID_RECORD", -1)] * 10
-            for connection in connections:
-                connection.close()
-                await connection.wait_closed()
-
-    play(scene())
+    async with limited_broker(chroot, tmp_path, scale.settings, stall_s=scale.stall_s) as broker:
+        await filled(broker, 1)
+        connections = [await BrokerConnection.open(broker.host, broker.port, f"c{n}") for n in range(10)]
+        answers = await asyncio.gather(*(produce(connection, bytes(3 * MIB)) for connection in connections))
+        assert answers == [("INVALID_RECORD", -1)] * 10
+        for connection in connections:
+            connection.close()
+            await connection.wait_closed()

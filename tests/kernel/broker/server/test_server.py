@@ -93,130 +93,105 @@ def run(test: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(test(), 300))
 
 
-def test_responses_keep_the_order_of_requests_while_one_waits() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server, raw(server) as (reader, writer):
-            writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
-            writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
-            await until(lambda: stub.waiting, 60, "the join to be parked")
-            assert [context.api for context in stub.seen] == [Api.JoinGroup], "the heartbeat is not even read"
-            stub.release({"error_code": 27, "member_id": "m"})
-            assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
-            assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
-            assert stub.seen[1] == (stub.seen[0].connection_id, "c", "127.0.0.1", Api.Heartbeat, 3, 2)
-
-    run(test)
+async def test_responses_keep_the_order_of_requests_while_one_waits() -> None:
+    stub = Stub()
+    async with serving(stub) as server, raw(server) as (reader, writer):
+        writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
+        writer.write(codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT))
+        await until(lambda: stub.waiting, 60, "the join to be parked")
+        assert [context.api for context in stub.seen] == [Api.JoinGroup], "the heartbeat is not even read"
+        stub.release({"error_code": 27, "member_id": "m"})
+        assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
+        assert codec.decode_response(Api.Heartbeat, 3, await read_frame(reader))[0] == 2
+        assert stub.seen[1] == (stub.seen[0].connection_id, "c", "127.0.0.1", Api.Heartbeat, 3, 2)
 
 
-def test_many_pipelined_requests_are_all_answered_in_order() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server, raw(server) as (reader, writer):
-            writer.write(b"".join(codec.encode_request(Api.Heartbeat, 4, n, "c", HEARTBEAT) for n in range(500)))
-            answered = [codec.decode_response(Api.Heartbeat, 4, await read_frame(reader))[0] for _ in range(500)]
-            assert answered == list(range(500))
-
-    run(test)
+async def test_many_pipelined_requests_are_all_answered_in_order() -> None:
+    async with serving(Stub()) as server, raw(server) as (reader, writer):
+        writer.write(b"".join(codec.encode_request(Api.Heartbeat, 4, n, "c", HEARTBEAT) for n in range(500)))
+        answered = [codec.decode_response(Api.Heartbeat, 4, await read_frame(reader))[0] for _ in range(500)]
+        assert answered == list(range(500))
 
 
-def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server:
-            for api, body in ((Api.Fetch, FETCH), (Api.JoinGroup, {})):
-                async with raw(server) as (_, writer):
-                    writer.write(codec.encode_request(api, 5, 1, "c", body))
-                    await until(lambda api=api: stub.seen and stub.seen[-1].api is api, 60, "the request")
-            await until(lambda: not server.connections, 60, "both connections to close")
-            fetch, join = stub.waiting
-            assert fetch.cancelled()
-            assert not join.done()
-            join.set_result({"error_code": 0})  # its answer cannot be sent, and nothing happens
-
-    run(test)
+async def test_closed_connection_cancels_a_fetch_but_leaves_a_join_parked() -> None:
+    stub = Stub()
+    async with serving(stub) as server:
+        for api, body in ((Api.Fetch, FETCH), (Api.JoinGroup, {})):
+            async with raw(server) as (_, writer):
+                writer.write(codec.encode_request(api, 5, 1, "c", body))
+                await until(lambda api=api: stub.seen and stub.seen[-1].api is api, 60, "the request")
+        await until(lambda: not server.connections, 60, "both connections to close")
+        fetch, join = stub.waiting
+        assert fetch.cancelled()
+        assert not join.done()
+        join.set_result({"error_code": 0})  # its answer cannot be sent, and nothing happens
 
 
 @pytest.mark.parametrize("turns", range(4))
-def test_connection_accepted_while_the_server_stops_is_closed(turns: int) -> None:
+async def test_connection_accepted_while_the_server_stops_is_closed(turns: int) -> None:
     """Accepted, but not yet known when all others are closed: original consumers reconnect at that moment."""
-
-    async def test() -> None:
-        loop = asyncio.get_running_loop()
-        server = BrokerServer({})
-        await server.start()
-        clients = [socket.create_connection((server.host, server.port)) for _ in range(5)]
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        await server.stop()
-        for client in clients:
-            client.setblocking(False)
-            with suppress(ConnectionError):
-                assert await asyncio.wait_for(loop.sock_recv(client, 1), 5) == b""
-            client.close()
-
-    run(test)
+    loop = asyncio.get_running_loop()
+    server = BrokerServer({})
+    await server.start()
+    clients = [socket.create_connection((server.host, server.port)) for _ in range(5)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await server.stop()
+    for client in clients:
+        client.setblocking(False)
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(loop.sock_recv(client, 1), 5) == b""
+        client.close()
 
 
-def test_no_answer_is_sent_for_none() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server, raw(server) as (reader, writer):
-            writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", FETCH))
-            writer.write(codec.encode_request(Api.Heartbeat, 0, 2, "c", HEARTBEAT))
-            await until(lambda: stub.waiting, 60, "the fetch")
-            stub.release(None)
-            assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 2
-
-    run(test)
+async def test_no_answer_is_sent_for_none() -> None:
+    stub = Stub()
+    async with serving(stub) as server, raw(server) as (reader, writer):
+        writer.write(codec.encode_request(Api.Fetch, 5, 1, "c", FETCH))
+        writer.write(codec.encode_request(Api.Heartbeat, 0, 2, "c", HEARTBEAT))
+        await until(lambda: stub.waiting, 60, "the fetch")
+        stub.release(None)
+        assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 2
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_encoded_answer_is_written_behind_the_correlation_id(later: bool) -> None:
-    async def test() -> None:
-        async def waits(context: RequestContext, _body: Any) -> Encoded:
-            await asyncio.sleep(0)
-            return at_once(context, _body)
+async def test_encoded_answer_is_written_behind_the_correlation_id(later: bool) -> None:
+    async def waits(context: RequestContext, _body: Any) -> Encoded:
+        await asyncio.sleep(0)
+        return at_once(context, _body)
 
-        def at_once(context: RequestContext, _body: Any) -> Encoded:
-            return Encoded(codec.encode_response(context.api, context.version, 0, {"error_code": 27})[8:])
+    def at_once(context: RequestContext, _body: Any) -> Encoded:
+        return Encoded(codec.encode_response(context.api, context.version, 0, {"error_code": 27})[8:])
 
-        server = BrokerServer({Api.Heartbeat: waits if later else at_once})
-        await server.start()
-        async with raw(server) as (reader, writer):
-            for version in range(5):
-                writer.write(codec.encode_request(Api.Heartbeat, version, 7, "c", HEARTBEAT))
-                expected = codec.encode_response(Api.Heartbeat, version, 7, {"error_code": 27})
-                assert await read_frame(reader) == expected[4:]
-        await server.stop()
-
-    run(test)
+    server = BrokerServer({Api.Heartbeat: waits if later else at_once})
+    await server.start()
+    async with raw(server) as (reader, writer):
+        for version in range(5):
+            writer.write(codec.encode_request(Api.Heartbeat, version, 7, "c", HEARTBEAT))
+            expected = codec.encode_response(Api.Heartbeat, version, 7, {"error_code": 27})
+            assert await read_frame(reader) == expected[4:]
+    await server.stop()
 
 
-def test_api_versions_names_what_is_mounted() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server:
-            connection = await BrokerConnection.open(server.host, server.port, "c")
-            assert connection.offered == {1: (0, 17), 11: (0, 9), 12: (0, 4), 14: (0, 5), 18: (0, 4)}
-            answer = await connection.call(Api.ApiVersions, {"client_software_name": "no spaces!"}, version=3)
-            assert answer.error_code is ErrorCode.invalid_request
-            connection.close()
-            await connection.wait_closed()
-
-    run(test)
+async def test_api_versions_names_what_is_mounted() -> None:
+    async with serving(Stub()) as server:
+        connection = await BrokerConnection.open(server.host, server.port, "c")
+        assert connection.offered == {1: (0, 17), 11: (0, 9), 12: (0, 4), 14: (0, 5), 18: (0, 4)}
+        answer = await connection.call(Api.ApiVersions, {"client_software_name": "no spaces!"}, version=3)
+        assert answer.error_code is ErrorCode.invalid_request
+        connection.close()
+        await connection.wait_closed()
 
 
-def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server, raw(server) as (reader, writer):
-            frame = struct.pack(">hhih", 18, 99, 5, -1) + b"\0whatever"
-            writer.write(struct.pack(">i", len(frame)) + frame)
-            correlation_id, answer = codec.decode_response(Api.ApiVersions, 0, await read_frame(reader))
-            assert (correlation_id, answer.error_code) == (5, ErrorCode.unsupported_version)
-            assert [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys] == [(18, 0, 4)]
-            writer.write(codec.encode_request(Api.Heartbeat, 0, 6, "c", HEARTBEAT))
-            assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 6, "it goes on after that"
-
-    run(test)
+async def test_unknown_version_of_api_versions_is_answered_in_version_zero() -> None:
+    async with serving(Stub()) as server, raw(server) as (reader, writer):
+        frame = struct.pack(">hhih", 18, 99, 5, -1) + b"\0whatever"
+        writer.write(struct.pack(">i", len(frame)) + frame)
+        correlation_id, answer = codec.decode_response(Api.ApiVersions, 0, await read_frame(reader))
+        assert (correlation_id, answer.error_code) == (5, ErrorCode.unsupported_version)
+        assert [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys] == [(18, 0, 4)]
+        writer.write(codec.encode_request(Api.Heartbeat, 0, 6, "c", HEARTBEAT))
+        assert codec.decode_response(Api.Heartbeat, 0, await read_frame(reader))[0] == 6, "it goes on after that"
 
 
 BAD_FRAMES = {
@@ -233,67 +208,58 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("sent", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
-def test_bad_frame_closes_only_its_own_connection(sent: bytes) -> None:
-    async def test() -> None:
-        async with (
-            serving(Stub(), frame_bytes_max=10_000) as server,
-            raw(server) as (reader, writer),
-            raw(server) as (other_reader, other_writer),
-        ):
-            writer.write(sent)
-            assert await reader.read() == b"", "closed without an answer"
-            other_writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
-            await read_frame(other_reader)
-
-    run(test)
+async def test_bad_frame_closes_only_its_own_connection(sent: bytes) -> None:
+    async with (
+        serving(Stub(), frame_bytes_max=10_000) as server,
+        raw(server) as (reader, writer),
+        raw(server) as (other_reader, other_writer),
+    ):
+        writer.write(sent)
+        assert await reader.read() == b"", "closed without an answer"
+        other_writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
+        await read_frame(other_reader)
 
 
-def test_mutated_frames_never_stop_the_server() -> None:
-    async def test() -> None:
-        rng = random.Random(7)
-        stub = Stub()
-        good = [
-            codec.encode_request(Api.Heartbeat, 4, 1, "client", HEARTBEAT),
-            codec.encode_request(Api.JoinGroup, 7, 1, "client", {"protocols": [{"name": "range", "metadata": b"x"}]}),
-            codec.encode_request(Api.Fetch, 12, 1, "client", FETCH),
-            codec.encode_request(Api.ApiVersions, 3, 1, "client", {"client_software_name": "x"}),
-        ]
-        async with serving(stub, frame_bytes_max=10_000) as server:
-            for _ in range(150):
-                frame = bytearray(rng.choice(good))
-                for _ in range(rng.randint(1, 5)):
-                    frame[rng.randrange(len(frame))] = rng.randrange(256)
-                async with raw(server) as (_, writer):
-                    writer.write(bytes(frame))
-                    await writer.drain()
-            async with raw(server) as (reader, writer):
-                writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
-                await read_frame(reader)
-            await until(lambda: len(server.connections) <= 1, 60, "the others to leave")
-            for future in stub.waiting:
-                future.cancel()
-
-    run(test)
+async def test_mutated_frames_never_stop_the_server() -> None:
+    rng = random.Random(7)
+    stub = Stub()
+    good = [
+        codec.encode_request(Api.Heartbeat, 4, 1, "client", HEARTBEAT),
+        codec.encode_request(Api.JoinGroup, 7, 1, "client", {"protocols": [{"name": "range", "metadata": b"x"}]}),
+        codec.encode_request(Api.Fetch, 12, 1, "client", FETCH),
+        codec.encode_request(Api.ApiVersions, 3, 1, "client", {"client_software_name": "x"}),
+    ]
+    async with serving(stub, frame_bytes_max=10_000) as server:
+        for _ in range(150):
+            frame = bytearray(rng.choice(good))
+            for _ in range(rng.randint(1, 5)):
+                frame[rng.randrange(len(frame))] = rng.randrange(256)
+            async with raw(server) as (_, writer):
+                writer.write(bytes(frame))
+                await writer.drain()
+        async with raw(server) as (reader, writer):
+            writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
+            await read_frame(reader)
+        await until(lambda: len(server.connections) <= 1, 60, "the others to leave")
+        for future in stub.waiting:
+            future.cancel()
 
 
-def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server, raw(server) as (reader, writer):
-            writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
-            await until(lambda: stub.waiting, 60, "the join")
-            (connection,) = server.connections
-            flood = codec.encode_request(Api.Heartbeat, 4, 2, "c", HEARTBEAT) * 40_000  # 1.6 MB
-            writer.write(flood)
-            await until(lambda: len(connection._buffer) > READ_AHEAD_BYTES, 60, "the bound to be reached")
-            held = len(connection._buffer)
-            assert held <= READ_AHEAD_BYTES + 512 * 1024, "at most one read beyond the bound"
-            stub.release({"error_code": 0})
-            assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
-            for _ in range(40_000):
-                await read_frame(reader)
-
-    run(test)
+async def test_muted_connection_is_read_ahead_up_to_its_bound() -> None:
+    stub = Stub()
+    async with serving(stub) as server, raw(server) as (reader, writer):
+        writer.write(codec.encode_request(Api.JoinGroup, 5, 1, "c", {}))
+        await until(lambda: stub.waiting, 60, "the join")
+        (connection,) = server.connections
+        flood = codec.encode_request(Api.Heartbeat, 4, 2, "c", HEARTBEAT) * 40_000  # 1.6 MB
+        writer.write(flood)
+        await until(lambda: len(connection._buffer) > READ_AHEAD_BYTES, 60, "the bound to be reached")
+        held = len(connection._buffer)
+        assert held <= READ_AHEAD_BYTES + 512 * 1024, "at most one read beyond the bound"
+        stub.release({"error_code": 0})
+        assert codec.decode_response(Api.JoinGroup, 5, await read_frame(reader))[0] == 1
+        for _ in range(40_000):
+            await read_frame(reader)
 
 
 #: So many requests have 30 MB of answers.
@@ -313,144 +279,112 @@ async def park(stub: Stub, writer: asyncio.StreamWriter) -> None:
     await until(lambda: stub.waiting, 60, "the request to be parked")
 
 
-def test_client_that_does_not_read_is_not_served_indefinitely() -> None:
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server, raw(server) as (reader, writer):
-            await leave_unread(server, reader, writer)
-            assert len(server.connections) == 1
-            served: list[int] = []
+async def test_client_that_does_not_read_is_not_served_indefinitely() -> None:
+    stub = Stub()
+    async with serving(stub) as server, raw(server) as (reader, writer):
+        await leave_unread(server, reader, writer)
+        assert len(server.connections) == 1
+        served: list[int] = []
 
-            def has_stopped() -> bool:
-                served.append(len(stub.seen))
-                return len(served) >= 10 and len(set(served[-10:])) == 1
+        def has_stopped() -> bool:
+            served.append(len(stub.seen))
+            return len(served) >= 10 and len(set(served[-10:])) == 1
 
-            await until(has_stopped, 60, lambda: f"no more to be served: {served}")
-            assert served[-1] < UNREAD
-            writer.transport.abort()
-
-    run(test)
+        await until(has_stopped, 60, lambda: f"no more to be served: {served}")
+        assert served[-1] < UNREAD
+        writer.transport.abort()
 
 
-def test_handler_that_fails_closes_its_connection_and_is_reported() -> None:
-    async def test() -> None:
-        def fails(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            raise RuntimeError("a bug")
+async def test_handler_that_fails_closes_its_connection_and_is_reported() -> None:
+    def fails(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
+        raise RuntimeError("a bug")
 
-        async def fails_later(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            await asyncio.sleep(0)
-            raise RuntimeError("a bug")
+    async def fails_later(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
+        await asyncio.sleep(0)
+        raise RuntimeError("a bug")
 
-        async def refuses(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
-            raise ProtocolError("not like this")
+    async def refuses(_context: RequestContext, _body: Any) -> Mapping[str, Any]:
+        raise ProtocolError("not like this")
 
-        reported: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-        server = BrokerServer({Api.Heartbeat: fails, Api.SyncGroup: fails_later, Api.LeaveGroup: refuses})
-        await server.start()
-        for api, reports in ((Api.Heartbeat, 1), (Api.SyncGroup, 2), (Api.LeaveGroup, 2)):
-            async with raw(server) as (reader, writer):
-                writer.write(codec.encode_request(api, 0, 1, "c", {}))
-                assert await reader.read() == b""
-                assert len(reported) == reports
-        await server.stop()
-
-    run(test)
-
-
-def test_connection_above_the_limit_is_refused() -> None:
-    async def test() -> None:
-        async with serving(Stub(), connections_max=1) as server, raw(server):
-            await until(lambda: server.connections, 60, "the first connection")
-            async with raw(server) as (reader, _):
-                with pytest.raises((EOFError, ConnectionResetError)):
-                    await read_frame(reader)
-            assert len(server.connections) == 1
-
-    run(test)
-
-
-def test_idle_connection_is_closed() -> None:
-    async def test() -> None:
-        async with serving(Stub(), idle_ms_max=100) as server, raw(server) as (reader, _):
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    server = BrokerServer({Api.Heartbeat: fails, Api.SyncGroup: fails_later, Api.LeaveGroup: refuses})
+    await server.start()
+    for api, reports in ((Api.Heartbeat, 1), (Api.SyncGroup, 2), (Api.LeaveGroup, 2)):
+        async with raw(server) as (reader, writer):
+            writer.write(codec.encode_request(api, 0, 1, "c", {}))
             assert await reader.read() == b""
-
-    run(test)
-
-
-def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
-    async def test() -> None:
-        async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
-            await leave_unread(server, reader, writer)
-            await until(lambda: not server.connections, 60, "the server to close the connection")
-
-    run(test)
+            assert len(reported) == reports
+    await server.stop()
 
 
-def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> None:
+async def test_connection_above_the_limit_is_refused() -> None:
+    async with serving(Stub(), connections_max=1) as server, raw(server):
+        await until(lambda: server.connections, 60, "the first connection")
+        async with raw(server) as (reader, _):
+            with pytest.raises((EOFError, ConnectionResetError)):
+                await read_frame(reader)
+        assert len(server.connections) == 1
+
+
+async def test_idle_connection_is_closed() -> None:
+    async with serving(Stub(), idle_ms_max=100) as server, raw(server) as (reader, _):
+        assert await reader.read() == b""
+
+
+async def test_idle_connection_is_closed_even_if_its_client_never_reads() -> None:
+    async with serving(Stub(), idle_ms_max=300) as server, raw(server) as (reader, writer):
+        await leave_unread(server, reader, writer)
+        await until(lambda: not server.connections, 60, "the server to close the connection")
+
+
+async def test_idle_connection_is_closed_even_if_its_request_is_never_answered() -> None:
     """As by Kafka. Nothing is read after the request, so the server cannot see that its client has gone."""
-
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub, idle_ms_max=300) as server, raw(server) as (_, writer):
-            await park(stub, writer)
-            writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
-            writer.close()
-            await until(lambda: not server.connections, 60, "the server to close the connection")
-
-    run(test)
+    stub = Stub()
+    async with serving(stub, idle_ms_max=300) as server, raw(server) as (_, writer):
+        await park(stub, writer)
+        writer.write(codec.encode_request(Api.SyncGroup, 3, 2, "c", {}) * 10_000)
+        writer.close()
+        await until(lambda: not server.connections, 60, "the server to close the connection")
 
 
-def test_answering_is_activity() -> None:
+async def test_answering_is_activity() -> None:
     """A client that has waited longer than connections may be idle is not closed when it is answered."""
+    stub = Stub()
+    async with serving(stub) as server, raw(server) as (reader, writer):
+        await park(stub, writer)
+        (connection,) = server.connections
+        connection.active_at = server.readiness.now = 0.0  # no client has sent anything for long
+        stub.release({"error_code": ErrorCode.none})
+        await read_frame(reader)
+        assert connection.active_at > 0
 
-    async def test() -> None:
-        stub = Stub()
-        async with serving(stub) as server, raw(server) as (reader, writer):
-            await park(stub, writer)
+
+async def test_reading_a_long_answer_slowly_is_activity() -> None:
+    async with serving(Stub()) as server, raw(server) as (reader, writer):
+        await leave_unread(server, reader, writer)
+        (connection,) = server.connections
+        connection.active_at = 0.0
+        reader._transport.resume_reading()  # type: ignore[attr-defined]
+        rest = asyncio.create_task(reader.read())  # a StreamReader by itself stops at twice its limit
+        await until(lambda: connection.active_at > 0, 60, "the rest to be sent")
+        rest.cancel()
+
+
+async def test_connection_counts_as_active_from_its_acceptance() -> None:
+    async with serving(Stub()) as server:
+        now = asyncio.get_running_loop().time()
+        server.readiness.now = now - 1_000
+        async with raw(server):
+            await until(lambda: server.connections, 60, "the connection")
             (connection,) = server.connections
-            connection.active_at = server.readiness.now = 0.0  # no client has sent anything for long
-            stub.release({"error_code": ErrorCode.none})
-            await read_frame(reader)
-            assert connection.active_at > 0
-
-    run(test)
+            assert connection.active_at >= now
 
 
-def test_reading_a_long_answer_slowly_is_activity() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server, raw(server) as (reader, writer):
-            await leave_unread(server, reader, writer)
-            (connection,) = server.connections
-            connection.active_at = 0.0
-            reader._transport.resume_reading()  # type: ignore[attr-defined]
-            rest = asyncio.create_task(reader.read())  # a StreamReader by itself stops at twice its limit
-            await until(lambda: connection.active_at > 0, 60, "the rest to be sent")
-            rest.cancel()
-
-    run(test)
-
-
-def test_connection_counts_as_active_from_its_acceptance() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server:
-            now = asyncio.get_running_loop().time()
-            server.readiness.now = now - 1_000
-            async with raw(server):
-                await until(lambda: server.connections, 60, "the connection")
-                (connection,) = server.connections
-                assert connection.active_at >= now
-
-    run(test)
-
-
-def test_taken_port_is_named_with_a_remedy() -> None:
-    async def test() -> None:
-        async with serving(Stub()) as server:
-            with pytest.raises(EnvironmentFault, match=f"{server.port}.*Choose another port"):
-                await BrokerServer({}, port=server.port).bind()
-
-    run(test)
+async def test_taken_port_is_named_with_a_remedy() -> None:
+    async with serving(Stub()) as server:
+        with pytest.raises(EnvironmentFault, match=f"{server.port}.*Choose another port"):
+            await BrokerServer({}, port=server.port).bind()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "example.org", ""])

@@ -58,39 +58,34 @@ def frame(api_key: int, version: int, client_id: bytes | None) -> bytes:
     ],
     ids=["version", "api", "no handler", "hostile name"],
 )
-def test_client_that_is_not_served_is_named_once(caplog: pytest.LogCaptureFixture, sent: bytes, said: str) -> None:
-    async def test() -> None:
-        server = BrokerServer({Api.Heartbeat: lambda *_: {"error_code": ErrorCode.none}})
-        await server.start()
-        try:
-            for _ in range(3):
-                reader, writer = await asyncio.open_connection(server.host, server.port)
-                writer.write(sent)
-                assert await reader.read() == b"", "closed without an answer"
-                writer.close()
-        finally:
-            await server.stop()
-
-    asyncio.run(asyncio.wait_for(test(), 60))
+async def test_client_that_is_not_served_is_named_once(
+    caplog: pytest.LogCaptureFixture, sent: bytes, said: str
+) -> None:
+    server = BrokerServer({Api.Heartbeat: lambda *_: {"error_code": ErrorCode.none}})
+    await server.start()
+    try:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(server.host, server.port)
+            writer.write(sent)
+            assert await reader.read() == b"", "closed without an answer"
+            writer.close()
+    finally:
+        await server.stop()
     assert warnings_of(caplog) == [said]
 
 
-def test_unknown_version_of_api_versions_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unknown_version_of_api_versions_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     """Newer clients begin with it, and then use an older one (KIP-511)."""
-
-    async def test() -> None:
-        server = BrokerServer({})
-        await server.start()
-        try:
-            reader, writer = await asyncio.open_connection(server.host, server.port)
-            request = struct.pack(">hhih", 18, 99, 1, -1) + b"\0"
-            writer.write(struct.pack(">i", len(request)) + request)
-            assert (await read_frame(reader))[4:6] == struct.pack(">h", ErrorCode.unsupported_version)
-            writer.close()
-        finally:
-            await server.stop()
-
-    asyncio.run(asyncio.wait_for(test(), 60))
+    server = BrokerServer({})
+    await server.start()
+    try:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        request = struct.pack(">hhih", 18, 99, 1, -1) + b"\0"
+        writer.write(struct.pack(">i", len(request)) + request)
+        assert (await read_frame(reader))[4:6] == struct.pack(">h", ErrorCode.unsupported_version)
+        writer.close()
+    finally:
+        await server.stop()
     assert warnings_of(caplog) == []
 
 
@@ -124,17 +119,14 @@ def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None
     assert max(len(client_id) for _, client_id, _, _ in requests._warned) == 100
 
 
-def test_served_requests_are_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        server = BrokerServer({Api.Heartbeat: lambda *_: {"error_code": ErrorCode.none}})
-        await server.start()
-        try:
-            reader, writer = await asyncio.open_connection(server.host, server.port)
-            writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
-            await read_frame(reader)
-            writer.close()
-        finally:
-            await server.stop()
-
-    asyncio.run(asyncio.wait_for(test(), 60))
+async def test_served_requests_are_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    server = BrokerServer({Api.Heartbeat: lambda *_: {"error_code": ErrorCode.none}})
+    await server.start()
+    try:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(codec.encode_request(Api.Heartbeat, 0, 1, "c", HEARTBEAT))
+        await read_frame(reader)
+        writer.close()
+    finally:
+        await server.stop()
     assert warnings_of(caplog) == []

@@ -1,7 +1,7 @@
-"""A coordinator that goes away at any step while a group migrates: from the classic protocol to `consumer` and back.
+"""The life of a group that migrates: from the classic protocol to `consumer` and back.
 
 An eager and a cooperative classic member live in a consumer group with two of its own, one of which subscribes by a
-regular expression. The coordinator is replaced as in `test_consumer_groups`.
+regular expression.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from kernel.wire.versions import Api
 from tests.coordinator.failover.consumer_lives import Client, Life
-from tests.coordinator.failover.moving import GROUP, JOIN, TOPIC_PARTITIONS, MovedCoordinator, play
+from tests.coordinator.failover.moving import GROUP, JOIN, TOPIC_PARTITIONS
 from tests.support.groups.mixed import assigned, assignment, subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.coordinator.failover.consumer_lives import Description, Party
+    from tests.coordinator.failover.moving import MovedCoordinator
 
 
 @dataclass
@@ -91,8 +88,45 @@ class ClassicClient:
 class MigratingLife(Life):
     """It begins with a Stable classic group of `a`, who has everything."""
 
+    STEPS = (
+        "join m, with whom the group becomes a consumer group",
+        "beat a, who is told to rejoin",
+        "rejoin a, who gives everything up",
+        "sync a, who gets its part",
+        "beat m, who takes the other",
+        "join b, while the group is Stable",
+        "sync b, who has to wait",
+        "beat a, who is told to rejoin",
+        "rejoin a, who gives everything up",
+        "sync a, who gets its part",
+        "beat m, who is told to revoke",
+        "beat m, who has revoked",
+        "beat b, who is told to rejoin",
+        "rejoin b, whose part is free",
+        "sync b, who takes it",
+        "join r, whose expression is searched for",
+        "beat r, who has a target and has to wait",
+        "beat b, who is told to rejoin",
+        "rejoin b, who is going to revoke",
+        "sync b, who revokes",
+        "beat b, who is told to rejoin",
+        "rejoin b, who has revoked",
+        "sync b, who has less",
+        "beat r, who takes a part",
+        "leave r, who has partitions",
+        "beat m, who finds a new target",
+        "beat b, who is told to rejoin",
+        "leave b, who has partitions",
+        "beat a, who is told to rejoin",
+        "rejoin a, who gives everything up",
+        "sync a, who gets its part",
+        "leave m, with whom the consumer group ends",
+        "rejoin a, who leads a classic group",
+        "sync a, who gets everything",
+    )
+
     async def begin(self) -> None:
-        await self.coordinator.leads(0)
+        await super().begin()
         for step in ("join a", "sync a"):
             await self.do(step)
         assert len(self.clients["a"].owned) == TOPIC_PARTITIONS
@@ -106,7 +140,7 @@ class MigratingLife(Life):
         await super().do(step)
         if step.endswith("told to rejoin"):
             (client,) = (one for one in self.clients.values() if isinstance(one, ClassicClient) and one.must_rejoin)
-            assert client is self.clients[step.split()[1]]
+            assert client is self.of(step)[1]
 
     async def describe(self) -> Description:
         answer = await self.coordinator.ask(Api.ConsumerGroupDescribe, 1, group_ids=(GROUP,))
@@ -115,119 +149,3 @@ class MigratingLife(Life):
         assert answer.groups[0].error_code.name == "group_id_not_found"
         _, members = await self.coordinator.describe()
         return {"type": "classic", "members": sorted(members)}
-
-
-#: What follows the name is what the step is for.
-LIFE = (
-    "join m, with whom the group becomes a consumer group",
-    "beat a, who is told to rejoin",
-    "rejoin a, who gives everything up",
-    "sync a, who gets its part",
-    "beat m, who takes the other",
-    "join b, while the group is Stable",
-    "sync b, who has to wait",
-    "beat a, who is told to rejoin",
-    "rejoin a, who gives everything up",
-    "sync a, who gets its part",
-    "beat m, who is told to revoke",
-    "beat m, who has revoked",
-    "beat b, who is told to rejoin",
-    "rejoin b, whose part is free",
-    "sync b, who takes it",
-    "join r, whose expression is searched for",
-    "beat r, who has a target and has to wait",
-    "beat b, who is told to rejoin",
-    "rejoin b, who is going to revoke",
-    "sync b, who revokes",
-    "beat b, who is told to rejoin",
-    "rejoin b, who has revoked",
-    "sync b, who has less",
-    "beat r, who takes a part",
-    "leave r, who has partitions",
-    "beat m, who finds a new target",
-    "beat b, who is told to rejoin",
-    "leave b, who has partitions",
-    "beat a, who is told to rejoin",
-    "rejoin a, who gives everything up",
-    "sync a, who gets its part",
-    "leave m, with whom the consumer group ends",
-    "rejoin a, who leads a classic group",
-    "sync a, who gets everything",
-)
-END = LIFE.index("leave m, with whom the consumer group ends")
-STEPS = [step.replace(",", "", 1) for step in LIFE]
-
-
-@pytest.mark.parametrize("is_dead", [True, False])
-@pytest.mark.parametrize("number", range(len(STEPS)), ids=LIFE)
-def test_group_migrates_on_when_its_coordinator_goes_after(number: int, *, is_dead: bool) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
-        life = await lived(brokers, number + 1)
-        before = await life.describe()
-        await life.fail_over(is_dead=is_dead)
-        assert await life.describe() == before
-        await live_on(life, number + 1)
-
-    play(scene)
-
-
-@pytest.mark.parametrize("number", range(len(STEPS)), ids=LIFE)
-def test_group_migrates_on_when_the_answer_is_lost_with_its_coordinator(number: int) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
-        life = await lived(brokers, number)
-        await life.lose_answer(STEPS[number])
-        await live_on(life, number + 1)
-
-    play(scene)
-
-
-@pytest.mark.parametrize("number", range(len(STEPS)), ids=LIFE)
-def test_group_migrates_on_when_another_coordinator_takes_over_before_it_is_stored(number: int) -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
-        life = await lived(brokers, number)
-        await life.fence(STEPS[number])
-        await live_on(life, number + 1)
-
-    play(scene)
-
-
-async def lived(brokers: Sequence[MovedCoordinator], steps: int) -> MigratingLife:
-    life = MigratingLife(brokers)
-    await life.begin()
-    for step in STEPS[:steps]:
-        await life.do(step)
-    return life
-
-
-def test_classic_member_is_told_that_the_consumer_group_has_ended() -> None:
-    async def scene(*brokers: MovedCoordinator) -> None:
-        life = await lived(brokers, END + 1)
-        await life.settle()
-
-    play(scene)
-
-
-@pytest.mark.parametrize("is_dead", [True, False])
-def test_nobody_is_told_if_the_coordinator_goes_as_the_consumer_group_ends(*, is_dead: bool) -> None:
-    """As with a real 4.1.1 that was killed there: the classic group is Stable, and the rebalance is forgotten."""
-
-    async def scene(*brokers: MovedCoordinator) -> None:
-        life = await lived(brokers, END + 1)
-        await life.fail_over(is_dead=is_dead)
-        owned = life.clients["a"].owned
-        for _ in range(3):
-            await life.clients["a"].live(life.coordinator)
-        assert life.clients["a"].owned == owned
-        assert 0 < len(owned) < TOPIC_PARTITIONS
-        assert (await life.coordinator.describe())[0] == "Stable"
-        for step in ("rejoin a", "sync a"):
-            await life.do(step)
-        await life.settle()
-
-    play(scene)
-
-
-async def live_on(life: MigratingLife, steps: int) -> None:
-    for step in STEPS[steps:]:
-        await life.do(step)
-    await life.settle()
