@@ -8,8 +8,9 @@ from comparison.topic_admin import partitions_led
 from coordinator.client.calls import GroupCalls
 from coordinator.client.consumer.calls import Kip848Calls
 from coordinator.client.server.calls import ServerCalls
-from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.client.reads import LATEST, list_offset
 from kernel.decimals import decimal
 from kernel.designs import DESIGNS, SERVER
 from kernel.errors import Unavailable
