@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comparison.member_settings import MEMBER_SETTINGS
 from coordinator.client.classic.consumer import CoordinatorConsumer
@@ -27,7 +27,7 @@ from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZkConsumerConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.designs import Design
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STRATEGY = "partition.assignment.strategy"
+STRATEGY, INSTANCE = "partition.assignment.strategy", "group.instance.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +60,9 @@ class ConsumerRequest:
 class ConsumerFactory:
     """Builds a design's consumers."""
 
-    consumer: Callable[[ConsumerRequest, Tracer], GroupConsumer]
-    #: Its configuration, with warnings of settings that are allowed but probably not meant.
-    config: Callable[[ConsumerRequest], tuple[object, list[str]]]
-    settings: Mapping[str, Setting]
+    design: Design
+    built: Callable[..., GroupConsumer]  #: from a configuration, a tracer and the name of the process
+    configured: Callable[[Mapping[str, str]], tuple[Any, list[str]]]
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Raises `ConfigurationError` for settings of other designs that Kafka's consumer of this one refuses.
     refuse: Callable[[Mapping[str, str]], None] = lambda _: None
@@ -74,22 +73,35 @@ class ConsumerFactory:
     session_setting: str = "session.timeout.ms"
     heartbeat_setting: str = "heartbeat.interval.ms"
 
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        return MEMBER_SETTINGS[self.design.name]
 
-def _warn(request: ConsumerRequest, warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        log.warning("%s: %s", request.process, warning)
+    def config(self, request: ConsumerRequest) -> tuple[object, list[str]]:
+        """The configuration, with warnings of settings that are allowed but probably not meant."""
+        return self._config(request, {})
 
+    def consumer(self, request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
+        """Raises `ConfigurationError`, also for a static member without a name."""
+        own = {STRATEGY: self.design.strategy} if self.design.strategy else {}
+        if self.design.static_membership and request.instance:
+            own[INSTANCE] = request.instance
+        if self.design.static_membership and INSTANCE not in {**own, **request.settings}:
+            raise ConfigurationError(f"a static member needs a name of its own. Set {INSTANCE}=...")
+        config, warnings = self._config(request, own)
+        for warning in warnings:
+            log.warning("%s: %s", request.process, warning)
+        gate = {} if request.gate is None else {"gate": request.gate}
+        return self.built(config, tracer=tracer, process=request.process, **gate)
 
-def _zookeeper_config(request: ConsumerRequest) -> tuple[ZkConsumerConfig, list[str]]:
-    return ZkConsumerConfig.from_settings(
-        {**request.settings, "zookeeper.connect": request.zookeeper, "group.id": request.group}
-    )
-
-
-def _zookeeper(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    config, warnings = _zookeeper_config(request)
-    _warn(request, warnings)
-    return ZooKeeperConsumer(config, tracer=tracer, process=request.process, gate=request.gate)
+    def _config(self, request: ConsumerRequest, own: Mapping[str, str]) -> tuple[Any, list[str]]:
+        """`own` are settings that make the design, but for those of the request."""
+        given = {**own, **request.settings, "group.id": request.group}
+        if self.design.coordinator:
+            given = {"client.id": request.client_id, **given, "bootstrap.servers": request.bootstrap}
+        if self.design.zookeeper_sessions:
+            given["zookeeper.connect"] = request.zookeeper
+        return self.configured(given)
 
 
 async def subscribe_by_pattern(
@@ -100,94 +112,37 @@ async def subscribe_by_pattern(
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
-def _server_config(request: ConsumerRequest) -> tuple[ServerConsumerConfig, list[str]]:
-    given = {
-        "client.id": request.client_id,
-        **request.settings,
-        "zookeeper.connect": request.zookeeper,
-        "bootstrap.servers": request.bootstrap,
-        "group.id": request.group,
-    }
-    return ServerConsumerConfig.from_settings(given)
-
-
-def _server(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    config, warnings = _server_config(request)
-    _warn(request, warnings)
-    return ServerConsumer(config, tracer=tracer, process=request.process)
-
-
-def _of_coordinators(request: ConsumerRequest) -> dict[str, str]:
-    return {
-        "client.id": request.client_id,
-        **request.settings,
-        "bootstrap.servers": request.bootstrap,
-        "group.id": request.group,
-    }
-
-
-def _classic_config(request: ConsumerRequest) -> tuple[CoordinatorConsumerConfig, list[str]]:
-    return CoordinatorConsumerConfig.from_settings(_of_coordinators(request))
-
-
-def _classic_factory(design: Design) -> ConsumerFactory:
-    """Members of the classic protocol; their settings make the design."""
-
-    def consumer(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-        given = {STRATEGY: design.strategy} if design.strategy else {}
-        if design.static_membership and request.instance:
-            given["group.instance.id"] = request.instance
-        settings = {**given, **request.settings}
-        if design.static_membership and "group.instance.id" not in settings:
-            raise ConfigurationError("a static member needs a name of its own. Set group.instance.id=...")
-        made = replace(request, settings=settings)
-        config, warnings = _classic_config(made)
-        _warn(made, warnings)
-        return CoordinatorConsumer(config, tracer=tracer, process=made.process)
-
-    return ConsumerFactory(
-        consumer=consumer,
-        config=_classic_config,
-        settings=MEMBER_SETTINGS[design.name],
-        known_elsewhere=KAFKA_CONSUMER_SETTINGS,
-        made_by=_STRATEGY if design.strategy else frozenset(),
-    )
-
-
-def _kip848_config(request: ConsumerRequest) -> tuple[Kip848ConsumerConfig, list[str]]:
-    return Kip848ConsumerConfig.from_settings(_of_coordinators(request))
-
-
-def _kip848(request: ConsumerRequest, tracer: Tracer) -> GroupConsumer:
-    config, warnings = _kip848_config(request)
-    _warn(request, warnings)
-    return Kip848Consumer(config, tracer=tracer, process=request.process)
-
-
-_STRATEGY = frozenset({STRATEGY})
-
 CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
     {
         ZOOKEEPER: ConsumerFactory(
-            consumer=_zookeeper,
-            config=_zookeeper_config,
-            settings=MEMBER_SETTINGS[ZOOKEEPER],
+            design=DESIGNS[ZOOKEEPER],
+            built=ZooKeeperConsumer,
+            configured=ZkConsumerConfig.from_settings,
             known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
             session_setting="zookeeper.session.timeout.ms",
         ),
         SERVER: ConsumerFactory(
-            consumer=_server,
-            config=_server_config,
-            settings=MEMBER_SETTINGS[SERVER],
+            design=DESIGNS[SERVER],
+            built=ServerConsumer,
+            configured=ServerConsumerConfig.from_settings,
             known_elsewhere=KNOWN_ELSEWHERE,
-            made_by=_STRATEGY,
+            made_by=frozenset({STRATEGY}),
             session_setting="zookeeper.session.timeout.ms",
         ),
-        **{name: _classic_factory(DESIGNS[name]) for name in CLASSIC},
+        **{
+            name: ConsumerFactory(
+                design=DESIGNS[name],
+                built=CoordinatorConsumer,
+                configured=CoordinatorConsumerConfig.from_settings,
+                known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+                made_by=frozenset({STRATEGY} if DESIGNS[name].strategy else ()),
+            )
+            for name in CLASSIC
+        },
         CONSUMER: ConsumerFactory(
-            consumer=_kip848,
-            config=_kip848_config,
-            settings=MEMBER_SETTINGS[CONSUMER],
+            design=DESIGNS[CONSUMER],
+            built=Kip848Consumer,
+            configured=Kip848ConsumerConfig.from_settings,
             known_elsewhere=KNOWN_BEYOND_KIP848,
             refuse=refuse,
             session_setting="group.consumer.session.timeout.ms",

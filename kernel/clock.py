@@ -6,13 +6,23 @@ import time
 from datetime import timedelta
 from typing import ClassVar, Protocol
 
-NS_PER_MS = 1_000_000
+NS_PER_MS, NS_PER_S = 1_000_000, 1_000_000_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def milliseconds(duration: timedelta) -> int:
     """A duration in whole milliseconds, as on the wire."""
     return duration // _MILLISECOND
+
+
+def in_ms(ns: float) -> float:
+    """Nanoseconds in milliseconds, as figures have them."""
+    return round(ns / NS_PER_MS, 3)
+
+
+def in_s(ns: float) -> float:
+    """Nanoseconds in seconds, as figures have them."""
+    return round(ns / NS_PER_S, 3)
 
 
 class Clock(Protocol):

@@ -27,14 +27,13 @@ from comparison.assigning.notation import (
     parse_step,
 )
 from comparison.assigning.strategies import chosen
-from comparison.toml.files import located_in, read_toml_text
+from comparison.toml.files import FileReader, located_in, read_toml_text
 from kernel.errors import ConfigurationError, SeveralErrors
-from kernel.suggestions import placed, unknown
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comparison.toml.places import Located, Place
     from comparison.toml.places import Path as KeyPath
 
 _KEYS = ("strategies", "then", "topics", "members")
@@ -56,18 +55,7 @@ def parse_plan(text: str, name: str) -> Plan:
     return plan
 
 
-class _Reader:
-    """Reads one file; what is wrong is collected."""
-
-    def __init__(self, found: Located) -> None:
-        self._found = found
-        self._complaints: list[tuple[Place | None, str]] = []
-
-    def texts(self, name: str) -> list[str]:
-        """The complaints in the order of the lines."""
-        ordered = sorted(self._complaints, key=lambda each: each[0] or (0, 0))
-        return [placed(text, f"{name}{f', {place}' if place else ''}") for place, text in ordered]
-
+class _Reader(FileReader):
     def read(self) -> Plan | None:
         content = self._found.content
         for key in content:
@@ -76,13 +64,12 @@ class _Reader:
         sizes = self._topics(content.get("topics"))
         members = self._members(content.get("members"), sizes)
         strategies = self._strategies(content.get("strategies", []))
-        if self._complaints:
+        if self.complaints:
             return None
         group = Group(sizes, tuple(members))
-        try:
+        with self._complaining(()):
             checked_size(group)
-        except ConfigurationError as error:
-            self._complain((), str(error))
+        if self.complaints:
             return None
         steps = []
         for number, text in enumerate(self._texts(("then",), content.get("then", []))):
@@ -93,7 +80,7 @@ class _Reader:
             except ConfigurationError as error:
                 self._complain(("then", number), str(error))
                 break  # the group is not the one that later steps expect
-        if self._complaints:
+        if self.complaints:
             return None
         return Plan(Group(sizes, tuple(members)), tuple(steps), strategies)
 
@@ -106,10 +93,8 @@ class _Reader:
             return sizes
         for name, size in table.items():
             with_size = self._number(("topics", name), size, 0, PARTITIONS_MAX)
-            try:
+            with self._complaining(("topics", name)):
                 sizes[checked_topic(name)] = with_size
-            except ConfigurationError as error:
-                self._complain(("topics", name), str(error))
         return sizes
 
     def _members(self, tables: object, sizes: dict[str, int]) -> list[GroupMember]:
@@ -126,12 +111,9 @@ class _Reader:
                 if key not in _MEMBER_KEYS:
                     self._complain((*path, key), unknown("key", key, _MEMBER_KEYS))
             new = self._alike(path, table, sizes)
-            try:
+            with self._complaining(path):
                 check_new([*members, *new])
-            except ConfigurationError as error:
-                self._complain(path, str(error))
-                continue
-            members += new
+                members += new
         return members
 
     def _alike(self, path: KeyPath, table: dict[str, object], sizes: dict[str, int]) -> list[GroupMember]:
@@ -144,7 +126,8 @@ class _Reader:
             chosen_topics = self._texts((*path, "topics"), table["topics"])
             topics = tuple(dict.fromkeys(chosen_topics))
             for number, topic in enumerate(chosen_topics):
-                self._known((*path, "topics", number), topic, sizes)
+                with self._complaining((*path, "topics", number)):
+                    known("topic", topic, sizes)
         streams = self._number((*path, "streams"), table.get("streams", 1), 1, STREAMS_MAX)
         count = self._number((*path, "count"), table.get("count", 1), 1, MEMBERS_MAX)
         suffixes = [f"-{number}" for number in range(count)] if "count" in table else [""]
@@ -158,10 +141,8 @@ class _Reader:
     def _strategies(self, value: object) -> tuple[str, ...]:
         found: list[str] = []
         for number, name in enumerate(self._texts(("strategies",), value)):
-            try:
+            with self._complaining(("strategies", number)):
                 found += chosen([name])
-            except ConfigurationError as error:
-                self._complain(("strategies", number), str(error))
         return tuple(dict.fromkeys(found))
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -169,19 +150,12 @@ class _Reader:
     def _name(self, path: KeyPath, value: object) -> str:
         if value is None:
             return ""
-        try:
-            if not isinstance(value, str):
-                raise ConfigurationError(f'{path[-1]} is {value!r:.60}. Use a text, such as "C0"')  # noqa: TRY301
-            return checked_name(value)
-        except ConfigurationError as error:
-            self._complain(path, str(error))
+        if not isinstance(value, str):
+            self._complain(path, f'{path[-1]} is {value!r:.60}. Use a text, such as "C0"')
             return ""
-
-    def _known(self, path: KeyPath, topic: str, sizes: dict[str, int]) -> None:
-        try:
-            known("topic", topic, sizes)
-        except ConfigurationError as error:
-            self._complain(path, str(error))
+        with self._complaining(path):
+            checked_name(value)
+        return value
 
     def _number(self, path: KeyPath, value: object, least: int, most: int) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -194,6 +168,3 @@ class _Reader:
             self._complain(path, f'{path[-1]} is not a list of texts. Write ["...", "..."]')
             return []
         return [str(each) for each in value]
-
-    def _complain(self, path: KeyPath, text: str) -> None:
-        self._complaints.append((self._found.place(path), text))

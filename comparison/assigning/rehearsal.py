@@ -1,21 +1,50 @@
-"""A group and its changes, gone through with several strategies."""
+"""A group and its changes, gone through with several strategies: how even each is and what it moved.
+
+The figures have the words of the metrics of runs (`comparison.results.metrics`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from comparison.assigning.figures import Figures, figures_of, owner_of, unowned
 from comparison.assigning.group import Group, Restart, changed
+from comparison.assigning.minimum import fewest_moves
 from comparison.assigning.strategies import THREADS, Held, is_incremental, owners_of, rebalance
 from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.assigning.group import Change, Plan
     from comparison.assigning.strategies import Owned, Round
-    from kernel.values import TopicPartition
+
+
+#: What is shown of `Figures`, in order.
+FIGURES = ("fewest", "most", "balance", "moved", "forced", "minimum", "unnecessary", "stopped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """One moment of a group with one strategy. The last four count partitions; `stopped` counts each time."""
+
+    fewest: int  #: partitions of the member with the fewest; members without any count
+    most: int
+    moved: int  #: partitions with another owner than before; those that had none are not counted
+    forced: int  #: of these, those whose former owner has left or unsubscribed
+    minimum: int | None  #: the fewest that had to move to balance the group; None if that is not known
+    stopped: int  #: taken from members that stayed
+
+    @property
+    def balance(self) -> int:
+        """The most partitions of a member less the fewest."""
+        return self.most - self.fewest
+
+    @property
+    def unnecessary(self) -> int | None:
+        """How many more moved than had to."""
+        return None if self.minimum is None else max(0, self.moved - self.minimum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +147,31 @@ def _seen(strategy: str, group: Group) -> object:
 
 
 def _moment(at: _At, before: Held, after: Held, rounds: tuple[Round, ...] = (), stopped: int = 0) -> Moment:
-    had, has = owner_of(before.owned), owner_of(after.owned)
-    topics_of = owners_of(at.group, at.strategy)
+    """`before` names owners as `after` does: a restarted one by its new name."""
+    had, has = _owner_of(before.owned), _owner_of(after.owned)
+    sizes, topics_of = at.group.sizes, owners_of(at.group, at.strategy)
+    came_from = {tp: had[tp] for tp, owner in has.items() if had.get(tp, owner) != owner}
+    every = (TopicPartition(topic, number) for topic in sorted(sizes) for number in range(sizes[topic]))
+    loads = [len(tps) for tps in after.owned.values()]
     return Moment(
         step=at.step,
         group=at.group,
         owned=after.owned,
-        came_from={tp: had[tp] for tp, owner in has.items() if had.get(tp, owner) != owner},
+        came_from=came_from,
         new=frozenset(has.keys() - had.keys()) if at.step else frozenset(),
-        unowned=unowned(after.owned, at.group.sizes),
+        unowned=tuple(tp for tp in every if tp not in has),
         was={new: old for old, new in at.new_names.items()},
         rounds=rounds,
-        figures=figures_of(at.group.sizes, topics_of, before.owned, after.owned, stopped),
+        figures=Figures(
+            fewest=min(loads, default=0),
+            most=max(loads, default=0),
+            moved=len(came_from),
+            forced=sum(tp.topic not in topics_of.get(owner, ()) for tp, owner in came_from.items()),
+            minimum=fewest_moves(sizes, topics_of, had) if had else 0,
+            stopped=stopped,
+        ),
     )
+
+
+def _owner_of(owned: Owned) -> dict[TopicPartition, str]:
+    return {tp: owner for owner, tps in owned.items() for tp in tps}

@@ -133,7 +133,8 @@ Examples:
   rebalance-lab analyze runs/latest/crash --format json
   rebalance-lab analyze 'runs/2026*' --output all
   rebalance-lab analyze hdfs://10.0.0.4/runs s3a://bucket/runs --output all
-  rebalance-lab analyze /shared/runs/latest --master spark://10.0.0.5:7077 --driver-host 10.0.0.9"""
+  rebalance-lab analyze /shared/runs/latest --master spark://10.0.0.5:7077 \\
+      --driver-host 10.0.0.9"""
 )
 @click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", help="Folder for the results.  [default: RUNS, if it is one folder]")

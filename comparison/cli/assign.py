@@ -57,8 +57,9 @@ Examples:
   rebalance-lab assign -s thread-range --members C1:2,C2:2 --topics t=5
   rebalance-lab assign group.toml --format json
 
-A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; by default it subscribes to
-all topics. Its name stands for its member id, by which strategies sort.
+A member is NAME, NAME@INSTANCE (static), NAME:STREAMS or NAME:TOPIC+TOPIC; by
+default it subscribes to all topics. Its name stands for its member id, by
+which strategies sort.
 
 \b
 Steps, in order:
@@ -66,11 +67,13 @@ Steps, in order:
   leave NAME,NAME
   add-partitions TOPIC=HOW-MANY-MORE
   subscribe NAME=TOPIC,TOPIC
-  restart OLD=NEW,OLD=NEW   come back under new ids before the group rebalances
+  restart OLD=NEW,OLD=NEW  come back under new ids before the group rebalances
 
-Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is plugged in; uniform and broker-range are
-those of the brokers in KIP-848, where the second is called range; thread-range, thread-roundrobin-0.8.2 and
-thread-roundrobin-1.1 are those of the ZooKeeper consumer, which divide among its streams.
+Strategies: range, roundrobin, sticky, cooperative-sticky, random and what is
+plugged in; uniform and broker-range are those of the brokers in KIP-848,
+where the second is called range; thread-range, thread-roundrobin-0.8.2 and
+thread-roundrobin-1.1 are those of the ZooKeeper consumer, which divide among
+its streams.
 
 \b
 docs/assignment.md says what each promises, and has the format of the file.""",

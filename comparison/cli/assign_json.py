@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from comparison.assigning.rehearsal import FIGURES
 from comparison.assigning.strategies import owners_of
 
 if TYPE_CHECKING:
@@ -38,21 +39,13 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _moment(strategy: str, moment: Moment) -> dict[str, Any]:
-    figures = moment.figures
     owners = owners_of(moment.group, strategy)
     return {
         "step": moment.step or None,
         **_group(moment.group),
         "owned": {owner: by_topic(moment.owned.get(owner, ())) for owner in owners},
         "unowned": by_topic(moment.unowned),
-        "fewest": figures.fewest,
-        "most": figures.most,
-        "balance": figures.balance,
-        "moved": figures.moved,
-        "forced": figures.forced,
-        "minimum": figures.minimum,
-        "unnecessary": figures.unnecessary,
-        "stopped": figures.stopped,
+        **{name: getattr(moment.figures, name) for name in FIGURES},
         "moves": [
             {"topic": tp.topic, "partition": tp.partition, "from": owner}
             for tp, owner in sorted(moment.came_from.items())

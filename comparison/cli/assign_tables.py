@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from comparison.assigning.rehearsal import FIGURES
 from comparison.assigning.strategies import THREADS, owners_of
 from comparison.screen.counted import counted
 from comparison.screen.printable import printable
@@ -30,7 +31,6 @@ MOVED, NEW = "*", "+"
 _OWNERS_MAX, _RUNS_MAX = 40, 16
 #: Owners' names are wrapped at this width.
 _OWNER_WIDTH = 24
-_HEADINGS = ("fewest", "most", "balance", "moved", "forced", "minimum", "unnecessary", "stopped")
 _UNKNOWN = "-"
 
 
@@ -111,7 +111,7 @@ def _owners(there: Sequence[tuple[str, Moment]]) -> TextTable:
 
 
 def _figures(there: Sequence[tuple[str, Moment]]) -> TextTable:
-    headings = _HEADINGS if there[0][1].step else _HEADINGS[:3]
+    headings = FIGURES if there[0][1].step else FIGURES[:3]
     strategy = Column(heading="strategy", is_label=True)
     table = TextTable([strategy, *(Column(heading=heading, is_right=True) for heading in headings)], gaps=(1,))
     for name, moment in there:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,9 @@ import click
 from comparison.cli.by_hand import report_silence, started_zookeeper, state_option, zookeeper_at
 from comparison.cli.coordinating import coordinator
 from comparison.cli.detaching import detach
-from comparison.cli.documents import print_document
+from comparison.cli.documents import print_found
 from comparison.cli.hand_run import trace_in
-from comparison.cli.options import form_option, refuse_beside
+from comparison.cli.options import form_option, port_option, refuse_beside, settings_option, zookeeper_option
 from comparison.cli.state import forget, state_dir, states, stop_server, this_process, write_state
 from comparison.exits import Exit
 from comparison.interruptible import run, stopped_by_signals
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 #: Instead of Kafka's defaults: with a replication factor of 3 a single broker could not coordinate any group, and of a
 #: topic's single partition only one member could own anything.
 LAB_DEFAULTS = {"offsets.topic.replication.factor": "1", "num.partitions": "6"}
-DEFAULT_PORT = 9092
 
 
 @click.group(
@@ -49,42 +47,32 @@ DEFAULT_PORT = 9092
     epilog="""\b
 Examples:
   rebalance-lab broker --zookeeper 127.0.0.1:2181 --port 9092
-  rebalance-lab broker --port 9093 --set broker.id=2 --set group.initial.rebalance.delay.ms=0 --detach
+  rebalance-lab broker --port 9093 --set broker.id=2 \\
+      --set group.initial.rebalance.delay.ms=0 --detach
   rebalance-lab broker status
-  rebalance-lab broker coordinator g                  which broker coordinates a group
+  rebalance-lab broker coordinator g  which broker coordinates a group
   rebalance-lab broker stop --port 9093
 
 \b
-A broker restarted with the same data folder keeps its id, topics and offsets, after Ctrl-C and after kill -9. Without
-broker.id it takes the id that last used its port, or else an id of the folder that is not running. Set broker.id only
-to choose between several.
-All brokers of a cluster need one data folder: they take over each other's partitions by reading each other's files. A
-broker with another folder, or with a copy that may lack records, does not start, and its error names the right one.
---set takes Kafka's setting names. A Kafka setting that is not implemented causes a warning, one of consumers or an
-unknown name an error.
-offsets.topic.replication.factor defaults to 1, so that one broker can coordinate groups; no other broker takes over.
+A broker restarted with the same data folder keeps its id, topics and offsets,
+after Ctrl-C and after kill -9. Without broker.id it takes the id that last
+used its port, or else an id of the folder that is not running. Set broker.id
+only to choose between several.
+All brokers of a cluster need one data folder: they take over each other's
+partitions by reading each other's files. A broker with another folder, or
+with a copy that may lack records, does not start, and its error names the
+right one.
+--set takes Kafka's setting names. A Kafka setting that is not implemented
+causes a warning, one of consumers or an unknown name an error.
+offsets.topic.replication.factor defaults to 1, so that one broker can
+coordinate groups; no other broker takes over.
 num.partitions defaults to 6, so that several members can share a topic.
-To see a takeover, start three brokers with offsets.topic.replication.factor=3 and default.replication.factor=3.""",
+To see a takeover, start three brokers with offsets.topic.replication.factor=3
+and default.replication.factor=3.""",
 )
-@click.option(
-    "--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
-)
-@click.option(
-    "--set",
-    "-c",
-    "--config",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A Kafka broker setting. May be repeated.",
-)
+@zookeeper_option
+@port_option(9092)
+@settings_option("Kafka broker")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -133,7 +121,7 @@ def broker(  # noqa: PLR0913  # click hands each option over by its name
         arguments += ["--trace", str(trace.absolute())] if trace else []
         config, _ = BrokerConfig.from_settings(settings)
         report_silence(connect, config.number("zookeeper.connection.timeout.ms"))
-        click.echo(detach(arguments, "broker-", state_dir() / f"broker-starting-{os.getpid()}.log").address)
+        click.echo(detach(arguments, "broker-").address)
         return
     serving = _serve(connect, settings, folder or state_dir() / "data", trace, adopt_folder=adopt_folder)
     run(serving, loop=MeasuredLoop)
@@ -212,11 +200,7 @@ def status(form: str) -> int:
         {"address": state.address, "pid": state.pid, "zookeeper": state.details.get("zookeeper", "")}
         for state in running
     ]
-    if form == "json":
-        print_document(found)
-    else:
-        for each in found:
-            click.echo("{address} pid={pid} zookeeper={zookeeper}".format_map(each))
+    print_found(form, found, map("{address} pid={pid} zookeeper={zookeeper}".format_map, found))
     if not running:
         click.echo("no broker started by `rebalance-lab broker` is running", err=True)
     return Exit.AS_EXPECTED if running else Exit.NOT_AS_EXPECTED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,26 +12,22 @@ from comparison.scenarios.testbed.cluster_access import addresses
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable, UserError
 from kernel.zookeeper.target import TargetKind, parse_target, require_serving
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+
+def _keep_state(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
+    if folder is not None:
+        os.environ[STATE_VARIABLE] = str(folder.absolute())  # inherited by servers started in the background
 
 
-def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--state FOLDER`: each folder has its own set of servers."""
-
-    def keep(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> None:
-        if folder is not None:
-            os.environ[STATE_VARIABLE] = str(folder.absolute())  # inherited by servers started in the background
-
-    return click.option(
-        "--state",
-        "state_folder",  # not `state`: a command may have an option of its own with that parameter
-        type=click.Path(path_type=Path, file_okay=False),
-        callback=keep,
-        expose_value=False,
-        is_eager=True,
-        help=f"State folder: which servers were started, and their data.  [env: {STATE_VARIABLE}]",
-    )(command)
+#: Each folder has its own set of servers.
+state_option = click.option(
+    "--state",
+    "state_folder",  # not `state`: a command may have an option of its own with that parameter
+    type=click.Path(path_type=Path, file_okay=False),
+    callback=_keep_state,
+    expose_value=False,
+    is_eager=True,
+    help=f"State folder: which servers were started, and their data.  [env: {STATE_VARIABLE}]",
+)
 
 
 def zookeeper_at(text: str) -> str:

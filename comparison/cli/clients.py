@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import bootstrap_of, report_silence, started_zookeeper, state_option, zookeeper_at
+from comparison.cli.complaints import OneOf
 from comparison.cli.hand_run import trace_in
 from comparison.cli.idle import IdleConsumer
-from comparison.cli.options import form_option
+from comparison.cli.options import form_option, settings_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
@@ -150,26 +151,37 @@ class Wanted:
     epilog="""\b
 Examples:
   rebalance-lab consume --design zookeeper --group g --topic orders
-  rebalance-lab consume --design zookeeper --group g --whitelist 'orders|invoices.*' --streams 2
-  rebalance-lab consume --design zookeeper --group g --topic orders --set fix.claim.before.offsets=true
-  rebalance-lab consume --design server --group g --topic orders --set zookeeper.session.timeout.ms=3000
-  rebalance-lab consume --design eager --group g --topic orders:2 --topic invoices
+  rebalance-lab consume --design zookeeper --group g \\
+      --whitelist 'orders|invoices.*' --streams 2
+  rebalance-lab consume --design zookeeper --group g --topic orders \\
+      --set fix.claim.before.offsets=true
+  rebalance-lab consume --design server --group g --topic orders \\
+      --set zookeeper.session.timeout.ms=3000
+  rebalance-lab consume --design eager --group g --topic orders:2 \\
+      --topic invoices
   rebalance-lab consume --design cooperative --group g --whitelist 'orders-.*'
-  rebalance-lab consume --design static --group g --topic orders --set group.instance.id=first
-  rebalance-lab consume --design eager --group g --topic orders --set session.timeout.ms=6000 --format json
-  rebalance-lab consume --design eager --group g --topic orders --print records
-  rebalance-lab consume --design eager --group g --topic orders --trace runs/mine
+  rebalance-lab consume --design static --group g --topic orders \\
+      --set group.instance.id=first
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --set session.timeout.ms=6000 --format json
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --print records
+  rebalance-lab consume --design eager --group g --topic orders \\
+      --trace runs/mine
 
 \b
-After each rebalance a line says how long it took and its phases, in seconds, with the member's id and, in designs that
-have them, the generation, the leader and the coordinator.
-Several consumers, `broker --trace` and (for zookeeper) `watch --trace` may trace into the same folder, which is then a
-run like any other:
-  rebalance-lab analyze runs/mine; rebalance-lab report runs/mine; rebalance-lab diagram runs/mine
+After each rebalance a line says how long it took and its phases, in seconds,
+with the member's id and, in designs that have them, the generation, the
+leader and the coordinator.
+Several consumers, `broker --trace` and (for zookeeper) `watch --trace` may
+trace into the same folder, which is then a run like any other:
+  rebalance-lab analyze runs/mine; rebalance-lab report runs/mine; \\
+      rebalance-lab diagram runs/mine
 \b
-The default servers are those started by `zookeeper start` and `broker`. Ctrl-C leaves the group."""
+The default servers are those started by `zookeeper start` and `broker`.
+Ctrl-C leaves the group."""
 )
-@click.option("--design", type=click.Choice(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
+@click.option("--design", type=OneOf(DESIGN_NAMES), required=True, help="How the group assigns partitions.")
 @click.option("--group", required=True, help="The group to join.")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="A topic. May be repeated.")
 @click.option(
@@ -179,20 +191,12 @@ The default servers are those started by `zookeeper start` and `broker`. Ctrl-C 
 @click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Number of streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] (zookeeper and server).")
 @click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] (all designs but zookeeper).")
-@click.option(
-    "--set",
-    "-c",
-    "--config",
-    "pairs",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A Kafka consumer setting. May be repeated.",
-)
+@settings_option("Kafka consumer")
 @click.option("--max-records", type=click.IntRange(1), help="Leave the group after this many records.")
 @click.option(
     "--print",
     "shown",
-    type=click.Choice([COUNTS, RECORDS, NOTHING]),
+    type=OneOf([COUNTS, RECORDS, NOTHING]),
     default=COUNTS,
     show_default=True,
     help="What to print of records: a count for each partition once a second, each record, or nothing.",

@@ -6,8 +6,8 @@ import click
 import msgspec
 
 from comparison.cli.by_hand import bootstrap_of, state_option
-from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.documents import print_found
+from comparison.cli.options import bootstrap_option, form_option
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
@@ -31,14 +31,15 @@ Examples:
   rebalance-lab broker coordinator g --partitions 50   only the partition
 
 \b
-The hash code of the name of the group, modulo the number of partitions of __consumer_offsets, is its partition there;
-the broker that leads it coordinates the group. While a lost broker's session lasts, that is still the lost one.
-Like any lookup of a coordinator, this makes the cluster create __consumer_offsets if it does not exist yet."""
+The hash code of the name of the group, modulo the number of partitions of
+__consumer_offsets, is its partition there;
+the broker that leads it coordinates the group. While a lost broker's session
+lasts, that is still the lost one.
+Like any lookup of a coordinator, this makes the cluster create
+__consumer_offsets if it does not exist yet."""
 )
 @click.argument("group")
-@click.option(
-    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-)
+@bootstrap_option
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
@@ -54,10 +55,10 @@ def coordinator(group: str, bootstrap: str | None, partitions: int | None, form:
     if partitions is not None:
         if bootstrap is not None:
             raise UserError("--partitions asks no broker. Leave out --bootstrap-server")
-        _print(_Found(group, partition_of(group, partitions), partitions), form)
-        return Exit.AS_EXPECTED
-    found = run(_found(group, bootstrap_of(bootstrap)))
-    _print(found, form)
+        found = _Found(group, partition_of(group, partitions), partitions)
+    else:
+        found = run(_found(group, bootstrap_of(bootstrap)))
+    print_found(form, found, [_line(found)])
     return Exit.NOT_AS_EXPECTED if found.error else Exit.AS_EXPECTED
 
 
@@ -89,14 +90,11 @@ async def _found(group: str, bootstrap: str) -> _Found:
     return _Found(group, partition, partitions, found.node_id, address, started.get(address))
 
 
-def _print(found: _Found, form: str) -> None:
-    if form == "json":
-        print_document(found)
-        return
+def _line(found: _Found) -> str:
     who = f"broker {found.broker} at {found.address}" if found.address is not None else ""
     parts = [
         f"partition {found.partition} of {found.partitions}" if found.partitions is not None else "",
         f"none: {found.error}" if found.error else who,
     ]
     pid = f" (pid {found.pid})" if found.pid is not None else ""
-    click.echo(printable(f"{found.group}: {', '.join(filter(None, parts))}{pid}"))
+    return printable(f"{found.group}: {', '.join(filter(None, parts))}{pid}")

@@ -28,8 +28,10 @@ Examples:
   rebalance-lab describe runs/latest/pause/zookeeper --format json
 
 \b
-Columns are those of `watch`: ConsumerOffsetChecker's in the zookeeper design, kafka-consumer-groups' in the others.
-Owners, members and committed offsets are those that ZooKeeper or the coordinator had; CLIENT-ID is the process."""
+Columns are those of `watch`: ConsumerOffsetChecker's in the zookeeper design,
+kafka-consumer-groups' in the others.
+Owners, members and committed offsets are those that ZooKeeper or the
+coordinator had; CLIENT-ID is the process."""
 )
 @click.argument("source", metavar="RUN", type=click.Path(path_type=Path))
 @part_options

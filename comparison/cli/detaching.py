@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
 from comparison.cli.complaints import PREFIX
-from comparison.cli.state import ServerState, process_start, states
+from comparison.cli.state import ServerState, process_start, state_dir, states
 from comparison.exits import Exit
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.interpreter import module_command
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 START_S = 60.0
 
 
-def detach(arguments: Sequence[str], prefix: str, log: Path) -> ServerState:
+def detach(arguments: Sequence[str], prefix: str) -> ServerState:
     """Start this command again in a session of its own, and return its state once it has written one.
 
-    The name of the state and of the log begins with `prefix`: a server that chooses its own port gets its full name
+    The names of the state and of the log begin with `prefix`: a server that chooses its own port gets its full name
     only then. When the process exits instead, raises `EnvironmentFault` or `Unavailable` with the last line of the log.
     """
+    log = state_dir() / f"{arguments[0]}-starting-{os.getpid()}.log"
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         output = log.open("wb")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from comparison.cli.complaints import OneOf
 from comparison.cli.documents import print_document
 from comparison.cli.options import refuse_beside
 from comparison.cli.trace_files import read_traces
@@ -51,8 +52,10 @@ Examples:
   rebalance-lab diagram runs/latest/join/zookeeper --list
   rebalance-lab diagram runs/latest/join/zookeeper
   rebalance-lab diagram runs/latest/join/zookeeper --show steps --member m1
-  rebalance-lab diagram runs/latest/crash/zookeeper --from 3 --to 9 -o crash.svg
-  rebalance-lab diagram runs/latest/crash/zookeeper --format markdown --rebalance 2 > crash.md"""
+  rebalance-lab diagram runs/latest/crash/zookeeper --from 3 --to 9 \\
+      -o crash.svg
+  rebalance-lab diagram runs/latest/crash/zookeeper --format markdown \\
+      --rebalance 2 > crash.md"""
 )
 @click.argument("sources", metavar="RUN_OR_TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
@@ -64,14 +67,14 @@ Examples:
 )
 @click.option(
     "--show",
-    type=click.Choice(list(FORMS)),
+    type=OneOf(list(FORMS)),
     help="sequence: the messages of one rebalance; timeline: who owned and delivered each partition; steps: one "
     "member's rebalance as a table.  [default: sequence; timeline for svg; all of them for markdown]",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "markdown", "svg", "json"]),
+    type=OneOf(["mermaid", "markdown", "svg", "json"]),
     help="Output format; json is for --list.  [default: by the suffix of --output (.mmd, .md, .svg), else mermaid, or "
     "markdown for steps]",
 )

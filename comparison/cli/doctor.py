@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.doctor_broker import loop_of
-from comparison.cli.documents import print_document
+from comparison.cli.documents import print_document, print_found
 from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.errors import ConfigurationError, RebalanceLabError
@@ -174,7 +174,8 @@ Examples:
 def doctor(form: str, broker: str | None, reset: bool) -> int:
     """Check prerequisites and suggest fixes; exit code 1 if something is missing."""
     if broker is not None:
-        _show_loop(broker, form, reset=reset)
+        loop = loop_of(broker, reset=reset)
+        print_found(form, loop.as_json(), loop.lines())
         return Exit.AS_EXPECTED
     if reset:
         raise ConfigurationError("--reset is for a broker. Add --broker HOST:PORT")
@@ -189,12 +190,3 @@ def doctor(form: str, broker: str | None, reset: bool) -> int:
     if form == "json":
         print_document(findings)
     return Exit.NOT_AS_EXPECTED if any(finding.remedy for finding in findings) else Exit.AS_EXPECTED
-
-
-def _show_loop(address: str, form: str, *, reset: bool) -> None:
-    found = loop_of(address, reset=reset)
-    if form == "json":
-        print_document(found.as_json())
-        return
-    for line in found.lines():
-        click.echo(line)

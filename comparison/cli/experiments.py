@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comparison.cli.analysis import analysed, shown
+from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
-from comparison.cli.options import dry_run_option, form_option, output_option, plugin_option, quiet_option
+from comparison.cli.options import (
+    dry_run_option,
+    form_option,
+    output_option,
+    plugin_option,
+    quiet_option,
+    with_options,
+)
 from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
@@ -52,7 +60,7 @@ from kernel.platform.ports import require_loopback
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comparison.cli.analysis import Analysed
     from comparison.cli.spark_options import SparkChoice
@@ -62,100 +70,90 @@ if TYPE_CHECKING:
 REPEATS_MAX = 200
 
 
-def design_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--design`, which may be repeated."""
-    text = f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: zookeeper, eager]"
-    return click.option("--design", "designs", multiple=True, metavar="NAME", help=text)(command)
-
-
-def experiment_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that `run` and `compare` share."""
-    return plugin_option(_of_the_runs(_of_the_command(spark_options(command))))
-
-
-def _of_the_runs(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option("--members", type=int, help="Number of members at the start."),
-        click.option("--partitions", type=int, help="Number of partitions of each topic."),
-        click.option("--topics", type=int, help="Number of topics."),
-        click.option("--streams", type=int, help="Number of streams of each member, per topic."),
-        click.option("--rate", type=int, help="Records produced per second."),
-        click.option("--brokers", type=int, help="Number of brokers."),
-        click.option("--time-limit", "time_limit_s", type=float, help="Abort a run after this many seconds."),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, SEED_MAX),
-            help="Seed of all random choices, which the result names.  [default: random]",
-        ),
-        click.option(
-            "--repeat",
-            "repeats",
-            type=click.IntRange(1, REPEATS_MAX),
-            default=1,
-            show_default=True,
-            help="Repeat each run with seeds SEED, SEED+1, ... and report medians and ranges.",
-        ),
-        click.option(
-            "--preset",
-            type=click.Choice(sorted(PRESETS)),
-            help="The same timers in all designs, or the defaults of each Kafka release.  [default: equal-timers]",
-        ),
-        click.option(
-            "--session-timeout",
-            "session_timeout_ms",
-            type=int,
-            metavar="MS",
-            help="Session timeout in all designs; heartbeats and backoffs are scaled with it.  [default: the preset's]",
-        ),
-        click.option(
-            "-c",
-            "--config",
-            "--set",
-            "pairs",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="A Kafka setting, for every part that has it. May be repeated.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _of_the_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        click.option(
-            "--zookeeper",
-            default="embedded",
-            show_default=True,
-            help="embedded, docker, docker:3, or HOST:PORT,... of a running one.",
-        ),
-        click.option(
-            "--zookeeper-log",
-            "zookeeper_logs",
-            multiple=True,
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Folder of a running server's transaction log, for the verdicts. Repeat it for each server.",
-        ),
-        output_option,
-        form_option,
-        dry_run_option,
-        quiet_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+design_option = click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="NAME",
+    help=f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: zookeeper, eager]",
+)
+#: The options that `run` and `compare` share.
+experiment_options = with_options(
+    plugin_option,
+    click.option("--members", type=int, help="Number of members at the start."),
+    click.option("--partitions", type=int, help="Number of partitions of each topic."),
+    click.option("--topics", type=int, help="Number of topics."),
+    click.option("--streams", type=int, help="Number of streams of each member, per topic."),
+    click.option("--rate", type=int, help="Records produced per second."),
+    click.option("--brokers", type=int, help="Number of brokers."),
+    click.option("--time-limit", "time_limit_s", type=float, help="Abort a run after this many seconds."),
+    click.option(
+        "--seed",
+        type=click.IntRange(0, SEED_MAX),
+        help="Seed of all random choices, which the result names.  [default: random]",
+    ),
+    click.option(
+        "--repeat",
+        "repeats",
+        type=click.IntRange(1, REPEATS_MAX),
+        default=1,
+        show_default=True,
+        help="Repeat each run with seeds SEED, SEED+1, ... and report medians and ranges.",
+    ),
+    click.option(
+        "--preset",
+        type=OneOf(sorted(PRESETS)),
+        help="The same timers in all designs, or the defaults of each Kafka release.  [default: equal-timers]",
+    ),
+    click.option(
+        "--session-timeout",
+        "session_timeout_ms",
+        type=int,
+        metavar="MS",
+        help="Session timeout in all designs; heartbeats and backoffs are scaled with it.  [default: the preset's]",
+    ),
+    click.option(
+        "-c",
+        "--config",
+        "--set",
+        "pairs",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A Kafka setting, for every part that has it. May be repeated.",
+    ),
+    click.option(
+        "--zookeeper",
+        default="embedded",
+        show_default=True,
+        help="embedded, docker, docker:3, or HOST:PORT,... of a running one.",
+    ),
+    click.option(
+        "--zookeeper-log",
+        "zookeeper_logs",
+        multiple=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder of a running server's transaction log, for the verdicts. Repeat it for each server.",
+    ),
+    output_option,
+    form_option,
+    dry_run_option,
+    quiet_option,
+    spark_options,
+)
 
 
 @click.command(
     epilog="""\b
 Examples:
   rebalance-lab run crash                          zookeeper and eager
-  rebalance-lab run rolling-restart --design all   what each design pays for a deployment
+  rebalance-lab run rolling-restart --design all
+      what each design pays for a deployment
   rebalance-lab run pause join --design zookeeper
   rebalance-lab run crash --members 6 --rate 500 --session-timeout 6000
-  rebalance-lab run join --design eager --repeat 10  medians and ranges of ten runs
-  rebalance-lab run my.toml crash                  your own scenario (docs/own-scenarios.md), and one of ours
+  rebalance-lab run join --design eager --repeat 10
+      medians and ranges of ten runs
+  rebalance-lab run my.toml crash
+      your own scenario (docs/own-scenarios.md), and one of ours
   rebalance-lab run herd --seed 7 --dry-run"""
 )
 @click.argument("names", metavar="SCENARIO...", nargs=-1, required=True)
@@ -170,9 +168,11 @@ def run(names: tuple[str, ...], designs: tuple[str, ...], **options: Any) -> int
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab compare            the faults, in zookeeper and eager: at most six minutes
+  rebalance-lab compare
+      the faults, in zookeeper and eager: at most six minutes
   rebalance-lab compare --smoke    crash and herd only
-  rebalance-lab compare --all      every scenario in every design; --dry-run estimates how long it takes
+  rebalance-lab compare --all
+      every scenario in every design; --dry-run estimates how long it takes
   rebalance-lab compare --design eager,cooperative
   rebalance-lab compare my.toml crash --design all    these scenarios
   rebalance-lab compare --format json > comparison.json"""

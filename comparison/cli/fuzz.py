@@ -65,14 +65,17 @@ class _First(click.ParamType[tuple[int, str]]):
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab fuzz --minutes 5                         the designs with a coordinator
+  rebalance-lab fuzz --minutes 5  the designs with a coordinator
   rebalance-lab fuzz --design eager,server --seed 7
-  rebalance-lab fuzz --seed 7 --first 41 --minutes 60    go on where --seed 7 stopped after 40
-  rebalance-lab fuzz --seed 7 --first 41:static          go on within number 41
-  rebalance-lab fuzz --seed 7 --dry-run --schedules 20   show schedules, run none
+  rebalance-lab fuzz --seed 7 --first 41 --minutes 60
+      go on where --seed 7 stopped after 40
+  rebalance-lab fuzz --seed 7 --first 41:static  go on within number 41
+  rebalance-lab fuzz --seed 7 --dry-run --schedules 20
+      show schedules, run none
 
 \b
-Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be judged, 130 interrupted."""
+Exit codes: 0 every promise was kept, 1 one was broken, 2 a run could not be
+judged, 130 interrupted."""
 )
 @click.option(
     "--design",

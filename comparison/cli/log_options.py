@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from comparison.cli.complaints import OneOf
 from comparison.logs import LEVEL_VARIABLE, LEVELS, set_level
 
 _LEVEL = "log_level"
@@ -35,7 +36,7 @@ def _level_option() -> click.Option:
 
     return click.Option(
         ["--log-level", _LEVEL],
-        type=click.Choice(LEVELS, case_sensitive=False),
+        type=OneOf(LEVELS, case_sensitive=False),
         expose_value=False,
         callback=callback,
         help=f"Lowest level that is logged.  [env: {LEVEL_VARIABLE}]",

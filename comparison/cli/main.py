@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from comparison.cli.complaints import error_line, usage_complaint
-from comparison.cli.epilogs import with_fitted_epilogs
 from comparison.cli.log_options import with_log_options
 from comparison.exits import Exit
 from comparison.interrupts import raise_interrupts, to_the_end
@@ -73,7 +72,7 @@ class Commands(click.Group):
         command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         assert isinstance(command, click.Command)
         raise_interrupts()
-        return with_fitted_epilogs(with_log_options(command))
+        return with_log_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -85,8 +84,9 @@ class Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="""\b
 Examples:
-  rebalance-lab compare --smoke                 two scenarios in two designs, about two minutes
-  rebalance-lab scenarios pause                 what a scenario does, and what to look for
+  rebalance-lab compare --smoke
+      two scenarios in two designs, about two minutes
+  rebalance-lab scenarios pause  what a scenario does, and what to look for
   rebalance-lab run crash --design zookeeper    one scenario in one design
   rebalance-lab doctor                          check this machine
 
@@ -100,8 +100,8 @@ By hand, in several terminals:
   rebalance-lab watch --group g
 
 \b
-Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254 usage,
-255 internal error or a server that did not answer.""",
+Exit codes: 0 as expected, 1 not as expected, 2 unknown, 130 interrupted, 254
+usage, 255 internal error or a server that did not answer.""",
 )
 @click.version_option(package_name="rebalance-lab")
 def cli() -> None:
@@ -110,9 +110,6 @@ def cli() -> None:
     Runs consumer groups of every design under the same load and the same faults, and reports what each design
     costs and which promises it breaks.
     """
-
-
-with_fitted_epilogs(cli)
 
 
 with_log_options(cli)

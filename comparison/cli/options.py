@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from comparison.cli.complaints import OneOf
 from comparison.near_paths import RUNS
 from comparison.scenarios.plan.plugins import load
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def with_options(*options: Decorator) -> Decorator:
+    """Several options as one decorator; help lists them in this order."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
 #: Of every command that prints what it has found.
 form_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+    "--format", "form", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 #: Of every command that reports its progress.
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only the result, warnings and errors.")
@@ -25,6 +44,37 @@ output_option = click.option(
     show_default=True,
     help="Folder for traces and reports.",
 )
+
+
+#: Of the commands for use by hand.
+bootstrap_option = click.option(
+    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
+)
+zookeeper_option = click.option(
+    "--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]"
+)
+
+
+def port_option(default: int) -> Decorator:
+    return click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=default,
+        show_default=True,
+        help="Port to listen on; 0 picks a free one.",
+    )
+
+
+def settings_option(whose: str) -> Decorator:
+    return click.option(
+        "--set",
+        "-c",
+        "--config",
+        "pairs",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help=f"A {whose} setting. May be repeated.",
+    )
 
 
 def refuse_beside(option: str, *others: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
 import msgspec
 
-from comparison.cli.documents import print_document
+from comparison.cli.documents import print_found
 from comparison.screen.printable import printable
 from comparison.screen.progress import about
 
@@ -46,10 +45,7 @@ class RunsPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def show_plan(plan: RunsPlan, form: str) -> None:
     """Print the plan to standard output."""
-    if form == "json":
-        print_document(plan)
-    else:
-        click.echo("\n".join(map(printable, _lines(plan))))
+    print_found(form, plan, map(printable, _lines(plan)))
 
 
 def _lines(plan: RunsPlan) -> Iterator[str]:

@@ -13,7 +13,7 @@ import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.idle import explained, unsent_reasons
-from comparison.cli.options import form_option, refuse_beside
+from comparison.cli.options import bootstrap_option, form_option, refuse_beside
 from comparison.cli.printing import Printer
 from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
@@ -29,14 +29,13 @@ _LINE_MAX = 1 << 20
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab produce --topic orders                    five numbered records per second, until Ctrl-C
+  rebalance-lab produce --topic orders
+      five numbered records per second, until Ctrl-C
   rebalance-lab produce --topic orders --count 100 --rate 50
   printf 'a\\nb\\n' | rebalance-lab produce --topic orders --stdin"""
 )
 @click.option("--topic", required=True, help="Topic to produce to. It is created if it does not exist.")
-@click.option(
-    "--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-)
+@bootstrap_option
 @click.option(
     "--rate",
     type=click.FloatRange(0, 100_000, min_open=True),

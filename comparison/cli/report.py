@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Examples:
   rebalance-lab report runs/latest --open
   rebalance-lab report runs/latest/split-brain -o split-brain.html
-  rebalance-lab report runs/20261123T111623Z-run runs/20261124T091200Z-run -o both.html"""
+  rebalance-lab report runs/20261123T111623Z-run runs/20261124T091200Z-run \\
+      -o both.html"""
 )
 @click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.catalogue_text import scenario_text, vocabulary_text
+from comparison.cli.catalogue_text import scenario_text
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option, plugin_option
-from comparison.cli.vocabulary import vocabulary
+from comparison.cli.vocabulary import vocabulary, vocabulary_text
 from comparison.own_scenarios import is_file, names_of
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.plugins import load_installed
@@ -29,9 +29,11 @@ _SYMPTOM = 30
     epilog="""\b
 Examples:
   rebalance-lab scenarios
-  rebalance-lab scenarios split-brain                  one in full: the symptom, the steps, what to look for
-  rebalance-lab scenarios restart                      those with this in their name
-  rebalance-lab scenarios crash --as-file > my.toml    to change it: docs/own-scenarios.md
+  rebalance-lab scenarios split-brain
+      one in full: the symptom, the steps, what to look for
+  rebalance-lab scenarios restart  those with this in their name
+  rebalance-lab scenarios crash --as-file > my.toml
+      to change it: docs/own-scenarios.md
   rebalance-lab scenarios --format json"""
 )
 @click.argument("name", metavar="[NAME]", default="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from comparison.cli.complaints import OneOf
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
 from comparison.cli.setting_text import as_json, in_full, listed
@@ -29,7 +30,7 @@ docs/settings.md has the same, with a chapter on timers that belong together."""
 @click.option(
     "--design",
     "designs",
-    type=click.Choice(DESIGN_NAMES),
+    type=OneOf(DESIGN_NAMES),
     multiple=True,
     help="Only what matters to this design: its members and its brokers. May be repeated.",
 )

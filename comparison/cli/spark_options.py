@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from comparison.cli.options import with_options
 from comparison.pipeline.spark.master import parse_master
 from comparison.pipeline.spark.options import SparkOptions, checked_memory
 from kernel.settings import split_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MASTER, MEMORY = "local[*]", "1g"
 
@@ -26,43 +24,26 @@ class SparkChoice:
     options: SparkOptions = field(default_factory=SparkOptions)
 
 
-def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for Spark on this machine: `memory` and `spark_conf`."""
-    return _with(
-        command,
-        click.option(
-            "--memory",
-            metavar="SIZE",
-            default=MEMORY,
-            show_default=True,
-            help="Memory of Spark's driver and executors.",
-        ),
-        click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's. May be repeated."),
-    )
-
-
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for Spark elsewhere, and those for Spark here."""
-    return _with(
-        spark_options(command),
-        click.option("--master", default=MASTER, show_default=True, help="Spark master, such as spark://HOST:7077."),
-        click.option(
-            "--driver-host", metavar="HOST", help="This machine as the executors see it.  [default: 127.0.0.1]"
-        ),
-        click.option(
-            "--bind-address", metavar="HOST", help="Address to listen on for the executors.  [default: --driver-host]"
-        ),
-        click.option(
-            "--environment", metavar="FILE", help="Packed Python environment for the executors (docs/cluster.md)."
-        ),
-        click.option("--executor-python", metavar="PATH", help="Python of the executors.  [default: this one's path]"),
-    )
-
-
-def _with(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: For Spark on this machine.
+spark_options = with_options(
+    click.option(
+        "--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Memory of Spark's driver and executors."
+    ),
+    click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's. May be repeated."),
+)
+#: For Spark elsewhere, and those for Spark here.
+cluster_options = with_options(
+    click.option("--master", default=MASTER, show_default=True, help="Spark master, such as spark://HOST:7077."),
+    click.option("--driver-host", metavar="HOST", help="This machine as the executors see it.  [default: 127.0.0.1]"),
+    click.option(
+        "--bind-address", metavar="HOST", help="Address to listen on for the executors.  [default: --driver-host]"
+    ),
+    click.option(
+        "--environment", metavar="FILE", help="Packed Python environment for the executors (docs/cluster.md)."
+    ),
+    click.option("--executor-python", metavar="PATH", help="Python of the executors.  [default: this one's path]"),
+    spark_options,
+)
 
 
 def chosen_spark(given: dict[str, Any]) -> SparkChoice:

@@ -37,8 +37,7 @@ from comparison.screen.printable import printable_all
 from comparison.screen.progress import RunProgress, about
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
-from comparison.sweep.grid_file import scenario_or_grid
-from comparison.sweep.metrics import metrics_named
+from comparison.sweep.grid_file import metrics_named, scenario_or_grid
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import (
     SweepRunner,
@@ -75,14 +74,17 @@ _LISTED_MAX = 10
 Examples:
   rebalance-lab sweep --grid scenario=join --grid members=2..16*2 --seeds 3
   rebalance-lab sweep docs/sweeps/retries-and-backoff.toml --dry-run
-  rebalance-lab sweep grid.toml --grid design=all --metric converge_ms -o runs/my-sweep
-  rebalance-lab sweep my-scenario.toml --grid members=2..8   your own scenario (docs/own-scenarios.md)
-  rebalance-lab sweep runs/my-sweep                  go on with it after an interrupt
+  rebalance-lab sweep grid.toml --grid design=all --metric converge_ms \\
+      -o runs/my-sweep
+  rebalance-lab sweep my-scenario.toml --grid members=2..8
+      your own scenario (docs/own-scenarios.md)
+  rebalance-lab sweep runs/my-sweep  go on with it after an interrupt
   rebalance-lab sweep runs/my-sweep --rerun-failed
 
 \b
-Axes are options of `run` (scenario, design, preset, members, partitions, topics, streams, rate, brokers,
-session-timeout, time-limit) and Kafka settings. docs/sweeps.md has the file's format."""
+Axes are options of `run` (scenario, design, preset, members, partitions,
+topics, streams, rate, brokers, session-timeout, time-limit) and Kafka
+settings. docs/sweeps.md has the file's format."""
 )
 @click.argument("source", metavar="[FILE|FOLDER]", required=False, type=click.Path(path_type=Path))
 @click.option(

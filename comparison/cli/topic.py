@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from comparison.cli.by_hand import bootstrap_of, state_option
-from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.documents import print_found
+from comparison.cli.options import bootstrap_option, form_option, settings_option, with_options
 from comparison.interruptible import run
 from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.counted import counted
@@ -19,17 +19,15 @@ from kernel.client.client import ClusterClient
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from comparison.topic_admin import SettingDescription, TopicDescription
 
 T = TypeVar("T")
 
 
-def topic_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that all topic commands share."""
-    text = "HOST:PORT[,HOST:PORT...].  [default: the brokers started by `broker`]"
-    return click.option("--bootstrap-server", "bootstrap", help=text)(state_option(command))
+#: Of all topic commands.
+topic_options = with_options(bootstrap_option, state_option)
 
 
 @click.group(
@@ -48,7 +46,8 @@ def topic() -> None:
     epilog="""\b
 Examples:
   rebalance-lab topic create orders --partitions 6
-  rebalance-lab topic create orders --replication-factor 3 --set max.message.bytes=20000"""
+  rebalance-lab topic create orders --replication-factor 3 \\
+      --set max.message.bytes=20000"""
 )
 @click.argument("name")
 @click.option(
@@ -59,9 +58,7 @@ Examples:
     type=click.IntRange(1),
     help="Number of replicas.  [default: the broker's default.replication.factor]",
 )
-@click.option(
-    "--set", "-c", "--config", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic setting. May be repeated."
-)
+@settings_option("topic")
 @form_option
 @topic_options
 def create(
@@ -84,10 +81,8 @@ def create(
         )
 
     number = _with_admin(text, made)
-    if form == "json":
-        print_document({"topic": name, "partitions": number})
-    else:
-        click.echo(f"created {name} with {counted(number, 'partition')}")
+    created = f"created {name} with {counted(number, 'partition')}"
+    print_found(form, {"topic": name, "partitions": number}, [created])
     if pairs:
         for setting in _with_admin(text, lambda admin: admin.settings(name)):
             if setting.note:
@@ -100,12 +95,9 @@ def create(
 def list_topics(form: str, bootstrap: str | None) -> None:
     """List the topics and their numbers of partitions, without internal topics."""
     found = _with_admin(bootstrap_of(bootstrap), TopicAdmin.list)
-    if form == "json":
-        print_document([{"topic": name, "partitions": size} for name, size in found.items()])
-        return
-    for name, size in found.items():
-        click.echo(f"{printable(name)}: {counted(size, 'partition')}")
-    if not found:
+    sizes = [{"topic": name, "partitions": size} for name, size in found.items()]
+    print_found(form, sizes, (f"{printable(name)}: {counted(size, 'partition')}" for name, size in found.items()))
+    if not found and form == "text":
         click.echo("no topics; create one with `rebalance-lab topic create NAME`", err=True)
 
 
@@ -116,10 +108,7 @@ def list_topics(form: str, bootstrap: str | None) -> None:
 def describe(name: str, form: str, bootstrap: str | None) -> None:
     """Show a topic's partitions (leader, replicas, first and next offset) and its settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
-    if form == "json":
-        print_document(asdict(found))
-        return
-    _show(found)
+    print_found(form, asdict(found), _lines(found))
 
 
 @topic.command()
@@ -131,18 +120,17 @@ def delete(name: str, bootstrap: str | None) -> None:
     click.echo(f"deleted {name}")
 
 
-def _show(found: TopicDescription) -> None:
+def _lines(found: TopicDescription) -> Iterator[str]:
     summary = f"{printable(found.name)}: {counted(len(found.partitions), 'partition')}"
-    click.echo(summary + (f", id {found.topic_id}" if found.topic_id else ""))
+    yield summary + (f", id {found.topic_id}" if found.topic_id else "")
     for each in found.partitions:
         leader = f"leader {each.leader}" if each.leader >= 0 else "no leader"
         replicas = ",".join(map(str, each.replicas))
         in_sync = ",".join(map(str, each.in_sync))
         known = each.begin_offset is not None and each.end_offset is not None
         offsets = f"{each.begin_offset} to {each.end_offset}" if known else "unknown"
-        click.echo(f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}")
-    for setting in found.settings:
-        click.echo(f"  {_setting_text(setting)}")
+        yield f"  {each.number}: {leader}, replicas {replicas}, in sync {in_sync}, offsets {offsets}"
+    yield from (f"  {_setting_text(setting)}" for setting in found.settings)
 
 
 def _setting_text(setting: SettingDescription) -> str:

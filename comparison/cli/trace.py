@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from comparison.cli.complaints import OneOf
 from comparison.cli.trace_files import read_traces, run_of
 from comparison.exits import Exit
 from comparison.report.export.lines import lines
@@ -25,7 +26,8 @@ SUFFIXES = {PERFETTO: (".pftrace", ".perfetto-trace"), JSONL: (".jsonl",), PARQU
 @click.command(
     epilog="""\b
 Examples:
-  rebalance-lab trace runs/latest/crash/eager --to perfetto -o crash.pftrace    open it in ui.perfetto.dev
+  rebalance-lab trace runs/latest/crash/eager --to perfetto -o crash.pftrace
+      open it in ui.perfetto.dev
   rebalance-lab trace runs/latest/crash/eager --to jsonl | grep zk_notified
   rebalance-lab trace runs/latest/crash/eager --to parquet -o crash.parquet
   duckdb -c "SELECT kind, count(*) FROM 'crash.parquet' GROUP BY kind\""""
@@ -34,7 +36,7 @@ Examples:
 @click.option(
     "--to",
     "form",
-    type=click.Choice(list(SUFFIXES)),
+    type=OneOf(list(SUFFIXES)),
     help="perfetto: tracks of phases, ownership and faults, with instants and counters; jsonl: one line per event; "
     "parquet: a table, one row per event.  [default: by the suffix of --output]",
 )

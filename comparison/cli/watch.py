@@ -35,14 +35,12 @@ from kernel.errors import ConfigurationError, ProtocolError, Unavailable
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
 
     from comparison.group_readers.columns import Table
     from comparison.group_readers.idle_reasons import GroupFacts
-
-    Read = Callable[[], Awaitable[GroupSeen]]
 
 #: States of a group without anything to show.
 _ABSENT = frozenset({"", "Dead"})
@@ -57,17 +55,23 @@ Examples:
   rebalance-lab watch --group g
   rebalance-lab watch --group g --once
   rebalance-lab watch --group g --offsets --interval 0.2
-  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181           works for Kafka's own consumers, too
-  rebalance-lab watch --group g --bootstrap-server broker:9092      a group on a real Kafka, 0.9 to 4.1
+  rebalance-lab watch --group g --zookeeper 127.0.0.1:2181
+      works for Kafka's own consumers, too
+  rebalance-lab watch --group g --bootstrap-server broker:9092
+      a group on a real Kafka, 0.9 to 4.1
   rebalance-lab watch --group g --once --format json
-  rebalance-lab watch --group g --trace runs/mine                   stop it after the consumers have ended
+  rebalance-lab watch --group g --trace runs/mine
+      stop it after the consumers have ended
 
 \b
-Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in ZooKeeper (Pid is a partition's number), and
-kafka-consumer-groups' for a group with a coordinator. A group of the server design has its ids in ZooKeeper and its
-offsets with the coordinator. On a terminal the tables are redrawn, with what has changed in bold; elsewhere they are
-printed whenever something has changed. Ctrl-C ends it.
-It is not a member, and sets no watches without --trace: docs/by-hand.md says what it reads."""
+Columns are those of Kafka's tools: ConsumerOffsetChecker's for a group in
+ZooKeeper (Pid is a partition's number), and kafka-consumer-groups' for a
+group with a coordinator. A group of the server design has its ids in
+ZooKeeper and its offsets with the coordinator. On a terminal the tables are
+redrawn, with what has changed in bold; elsewhere they are printed whenever
+something has changed. Ctrl-C ends it.
+It is not a member, and sets no watches without --trace: docs/by-hand.md says
+what it reads."""
 )
 @click.option("--group", required=True, help="The group to watch.")
 @click.option("--zookeeper", "connect", help="ZooKeeper that keeps the group: HOST:PORT[,HOST:PORT...][/chroot].")
@@ -132,9 +136,7 @@ class _Where:
     def __init__(self, zookeeper: str, bootstrap: Sequence[tuple[str, int]], group: str) -> None:
         self._zookeeper, self._bootstrap, self._group = zookeeper, bootstrap, group
         self._stack = contextlib.AsyncExitStack()
-        self._reads: list[Read] = []
-        self._groups: list[Callable[[], Awaitable[set[str]]]] = []
-        self._facts: list[Callable[[], Awaitable[GroupFacts]]] = []
+        self._readers: list[ZooKeeperReader | CoordinatorReader] = []
         self._observer: HandObserver | None = None
         self.is_partial = False  #: one of the readers found its server unavailable, the last time
 
@@ -143,16 +145,11 @@ class _Where:
         if self._zookeeper:
             reader = await ZooKeeperReader.open(self._zookeeper, self._group, self._bootstrap)
             self._stack.push_async_callback(reader.close)
-            self._reads.append(reader.read)
-            self._groups.append(reader.groups)
-            self._facts.append(reader.facts)
+            self._readers.append(reader)
         if self._bootstrap:
             client = await open_client(self._bootstrap)
             self._stack.push_async_callback(client.close)
-            coordinators = CoordinatorReader(client, self._group)
-            self._reads.append(coordinators.read)
-            self._groups.append(coordinators.groups)
-            self._facts.append(coordinators.facts)
+            self._readers.append(CoordinatorReader(client, self._group))
 
     async def trace(self, folder: Path) -> None:
         """Observe the group into a run folder until the end. Raises `ConfigurationError`, `Unavailable`."""
@@ -163,9 +160,9 @@ class _Where:
     async def complaint(self) -> str:
         """That the group is in none of these places, and which one may be meant."""
         known: set[str] = set()
-        for groups in self._groups:
+        for reader in self._readers:
             with contextlib.suppress(Unavailable, ProtocolError):
-                known |= await groups()
+                known |= await reader.groups()
         if not known:
             return f"there is no group {self._group!r}, and no other one. A consumer makes it: `rebalance-lab consume`"
         return unknown("group", self._group, sorted(known))
@@ -173,9 +170,9 @@ class _Where:
     async def reasons(self) -> list[str]:
         """Why members own nothing."""
         facts: list[GroupFacts] = []
-        for read in self._facts:
+        for reader in self._readers:
             with contextlib.suppress(ConfigurationError, ProtocolError):
-                facts.append(await read())
+                facts.append(await reader.facts())
         shown = _shown([each.seen for each in facts if each.seen is not None and _is_there(each.seen)])
         found = [reason for each in facts if each.seen in shown for reason in reasons_of_members(each)]
         return list(dict.fromkeys(found))
@@ -188,7 +185,7 @@ class _Where:
 
         Raises `Unavailable` if nothing else was, and whatever else reading raises.
         """
-        read = await asyncio.gather(*(read() for read in self._reads), return_exceptions=True)
+        read = await asyncio.gather(*(reader.read() for reader in self._readers), return_exceptions=True)
         problems = [each for each in read if isinstance(each, Unavailable)]
         self.is_partial = bool(problems)
         for each in read:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
-from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.documents import print_found
+from comparison.cli.options import form_option, zookeeper_option
 from comparison.exits import Exit
 from comparison.interruptible import run
 from comparison.playground.play.znodes import TreeReader
@@ -32,11 +32,7 @@ Examples:
   rebalance-lab zookeeper znodes /brokers --zookeeper 127.0.0.1:2181"""
 )
 @click.argument("path", default="/")
-@click.option(
-    "--zookeeper",
-    "connect",
-    help="HOST:PORT[,HOST:PORT...][/chroot].  [default: the one started by `zookeeper start`]",
-)
+@zookeeper_option
 @form_option
 @state_option
 def znodes(path: str, connect: str | None, form: str) -> int:
@@ -48,11 +44,11 @@ def znodes(path: str, connect: str | None, form: str) -> int:
         raise UserError(f"{path}: the path of a znode begins with /")
     root = path.rstrip("/") or "/"
     found = run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
-    if form == "json":
-        print_document([{"path": path, **found[path]._asdict()} for path in sorted(found, key=_by_name)])
-    else:
-        for line in lines_of(found):
-            click.echo(line)
+    print_found(
+        form,
+        [{"path": path, **found[path]._asdict()} for path in sorted(found, key=_by_name)],
+        lines_of(found),
+    )
     if not found:
         click.echo(f"no znode {path}", err=True)
     return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED

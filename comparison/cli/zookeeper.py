@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ import click
 
 from comparison.cli.by_hand import state_option
 from comparison.cli.detaching import detach
-from comparison.cli.documents import print_document
-from comparison.cli.options import form_option
+from comparison.cli.documents import print_document, print_found
+from comparison.cli.options import form_option, port_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
 from comparison.cli.znodes import znodes
 from comparison.exits import Exit
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from kernel.zookeeper.server import ServerProcess
 
 NAME = "zookeeper"
-DEFAULT_PORT = 2181
 
 
 @click.group(
@@ -50,21 +48,18 @@ def zookeeper() -> None:
     epilog="""\b
 Examples:
   rebalance-lab zookeeper start
-  rebalance-lab zookeeper start --port 0 --detach     on a free port, in the background
+  rebalance-lab zookeeper start --port 0 --detach
+      on a free port, in the background
 
 \b
-To run two at once, give each its own --state folder, and give that folder to the commands that use it:
+To run two at once, give each its own --state folder, and give that folder to
+the commands that use it:
   rebalance-lab zookeeper start --state ./second --port 0 --detach
   rebalance-lab broker --state ./second --port 0 --detach
-  rebalance-lab consume --state ./second --design eager --group g --topic orders"""
+  rebalance-lab consume --state ./second --design eager --group g \\
+      --topic orders"""
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
-)
+@port_option(2181)
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Folder for data and log.  [default: in the state folder]"
 )
@@ -81,7 +76,7 @@ def start(port: int, folder: Path | None, in_background: bool) -> None:
     if in_background:
         arguments = ["zookeeper", "start", "--port", str(port)]
         arguments += ["--folder", str(folder.absolute())] if folder else []
-        click.echo(detach(arguments, NAME, state_dir() / f"zookeeper-starting-{os.getpid()}.log").address)
+        click.echo(detach(arguments, NAME).address)
         return
     # Not an Event: a handler that interrupts its `wait` may need the lock that `wait` holds.
     stopping: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -125,11 +120,8 @@ def status(form: str) -> int:
     answer = four_letter(host, int(port), "ruok")
     counters = read_counters(host, int(port))
     found = {"mode": counters.mode, "pid": state.pid, "watches": counters.watch_count, "folder": state.folder}
-    if form == "json":
-        print_document({"address": state.address, **found})
-    else:
-        text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
-        click.echo(f"{state.address} {counters.mode} {text}")
+    text = " ".join(f"{name}={value}" for name, value in found.items() if name != "mode")
+    print_found(form, {"address": state.address, **found}, [f"{state.address} {counters.mode} {text}"])
     return Exit.AS_EXPECTED if answer.strip() == "imok" else Exit.NOT_AS_EXPECTED
 
 

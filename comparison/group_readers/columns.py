@@ -174,50 +174,22 @@ def _members(seen: GroupSeen) -> Table:
 
 
 def _offsets(seen: GroupSeen) -> Table:
-    return _checked_offsets(seen) if seen.keeper is Keeper.ZOOKEEPER else _described_offsets(seen)
-
-
-def _checked_offsets(seen: GroupSeen) -> Table:
-    """As ConsumerOffsetChecker, of 0.8."""
-    headings = ("Group", "Topic", "Pid", "Offset", "logSize", "Lag", "Owner")
-    rows = [
-        _cells(
-            (
-                seen.group,
-                row.partition.topic,
-                str(row.partition.partition),
-                NO_OFFSET_TEXT if row.current is None else str(row.current),
-                NO_OFFSET_TEXT if row.end is None else str(row.end),
-                NO_OFFSET_TEXT if row.lag is None else str(row.lag),
-                row.owner or NOBODY,
-            )
-        )
-        for row in seen.partitions
-    ]
-    return Table(headings, rows, (15, 30, 3, 15, 15, 15, 0), labels=3)
-
-
-def _described_offsets(seen: GroupSeen) -> Table:
-    """As kafka-consumer-groups."""
-    headings = (
+    """As ConsumerOffsetChecker of 0.8 for a group in ZooKeeper, as kafka-consumer-groups for others."""
+    checked = seen.keeper is Keeper.ZOOKEEPER
+    unknown = NO_OFFSET_TEXT if checked else ""
+    rows = []
+    for row in seen.partitions:
+        offsets = (unknown if number is None else str(number) for number in (row.current, row.end, row.lag))
+        owner = (row.owner or NOBODY,) if checked else (row.owner, row.host, row.client)
+        rows.append(_cells((seen.group, row.partition.topic, str(row.partition.partition), *offsets, *owner)))
+    if checked:
+        headings = ("Group", "Topic", "Pid", "Offset", "logSize", "Lag", "Owner")
+        return Table(headings, rows, (15, 30, 3, 15, 15, 15, 0), labels=3)
+    described = (
         *("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"),
         *("CONSUMER-ID", "HOST", "CLIENT-ID"),
     )
-    rows = [
-        _cells(
-            (
-                seen.group,
-                row.partition.topic,
-                str(row.partition.partition),
-                *("" if number is None else str(number) for number in (row.current, row.end, row.lag)),
-                row.owner,
-                row.host,
-                row.client,
-            )
-        )
-        for row in seen.partitions
-    ]
-    return Table(headings, rows, (15, 15, 10, 15, 15, 15, 15, 15, 0), labels=3)
+    return Table(described, rows, (15, 15, 10, 15, 15, 15, 15, 15, 0), labels=3)
 
 
 _TABLES = {Part.STATE: _state, Part.MEMBERS: _members, Part.OFFSETS: _offsets}

@@ -44,12 +44,17 @@ _ELSEWHERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """A group's state and members, and the topics that these subscribe to."""
+    """A group's state and members."""
 
     state: str
     strategy: str
     members: tuple[MemberRow, ...]
-    subscribed: frozenset[str]
+
+    @property
+    def topics(self) -> set[str]:
+        """Those that members own, or subscribe to."""
+        owned = {tp.topic for member in self.members for tp in member.owned}
+        return owned.union(*(member.subscribed.topics for member in self.members))
 
 
 class CoordinatorReader:
@@ -70,8 +75,7 @@ class CoordinatorReader:
             connection, coordinator = await self._coordinator()
             error, group = await self._described(connection)
             if not error:
-                topics = {tp.topic for member in group.members for tp in member.owned} | group.subscribed
-                error, committed = await self._committed(connection, topics)
+                error, committed = await self._committed(connection, group.topics)
         except Unavailable:
             self._found = None  # the next reading looks it up again
             raise
@@ -227,7 +231,6 @@ async def _fetched(
 def _classic(row: Any) -> _Described:
     is_consumers = row.protocol_type in (CONSUMER_PROTOCOL_TYPE, SERVER_PROTOCOL_TYPE)
     members: list[MemberRow] = []
-    subscribed: set[str] = set()
     for each in row.members:
         owned: tuple[TopicPartition, ...] = ()
         topics: tuple[str, ...] = ()
@@ -237,7 +240,6 @@ def _classic(row: Any) -> _Described:
             except MalformedMetadata:
                 owned = ()
             topics = subscription_of(each.member_metadata).topics if each.member_metadata else ()
-            subscribed |= set(topics)
         members.append(
             MemberRow(
                 member=each.member_id,
@@ -248,7 +250,7 @@ def _classic(row: Any) -> _Described:
                 subscribed=Subscribed(topics=tuple(sorted(topics))),
             )
         )
-    return _Described(row.group_state, row.protocol_data, tuple(members), frozenset(subscribed))
+    return _Described(row.group_state, row.protocol_data, tuple(members))
 
 
 def _modern(row: Any) -> _Described:
@@ -273,5 +275,4 @@ def _modern(row: Any) -> _Described:
         )
         for each in row.members
     ]
-    subscribed = {name for each in row.members for name in each.subscribed_topic_names}
-    return _Described(row.group_state, row.assignor_name, tuple(members), frozenset(subscribed))
+    return _Described(row.group_state, row.assignor_name, tuple(members))

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from comparison.ownership.fold import Key, Ownership
+from comparison.ownership.fold import DELIVERY_PAUSE_NS_MAX, Key, Ownership
 from comparison.ownership.groups import Memberships
 from comparison.results.keys import BELIEVED, DELIVERING, FORMING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from comparison.ownership.fold import Interval
 
@@ -157,31 +157,99 @@ def held_until(intervals: Iterable[Interval], end_ns: int) -> list[Stretch]:
     return [(low, high) for low, high in ends if low < high]
 
 
+def cut(stretches: Iterable[Stretch], from_ns: int, until_ns: int) -> list[Stretch]:
+    """What of the stretches is between two moments."""
+    ends = ((max(low, from_ns), min(high, until_ns)) for low, high in stretches)
+    return [(low, high) for low, high in ends if low < high]
+
+
 class Cover:
-    """One group as long as it runs: for how long two delivered the same partition, and nobody claimed one."""
+    """One group as long as it runs: who has what, and for how long two delivered a partition or nobody claimed it.
+
+    What later events cannot change any more is summed once.
+    """
 
     def __init__(self) -> None:
-        self._ownership = Ownership(_ONLY.group)
+        self.ownership = Ownership(_ONLY.group)
         self._wanted = Wanted(_ONLY)
+        self._reached_ns = 0
+        self._sorted = 0  #: so many intervals are in their lines
+        self._two: defaultdict[Key, _Settled] = defaultdict(_Settled)
+        self._unowned: defaultdict[Key, _Settled] = defaultdict(_Settled)
 
     def take(self, event: Event, t_ns: int) -> None:
-        """The event happened at that time; what an authority says is not needed."""
+        """The event happened at that time. What an authority says is not needed to know what is wanted."""
+        self._reached_ns = t_ns
+        self.ownership.take(event, t_ns)
         if event["kind"] not in _AUTHORITYS:
-            self._ownership.take(event, t_ns)
             self._wanted.take(event, t_ns)
 
     def figures(self, now_ns: int) -> tuple[int, int]:
         """The nanoseconds until now, over all partitions, as the analysis counts them."""
-        lines: defaultdict[tuple[str, Key], list[Interval]] = defaultdict(list)
-        for each in self._ownership.intervals:
-            lines[each.view, each.key].append(each)
+        lines = {DELIVERING: self._two, BELIEVED: self._unowned}
+        for each in self.ownership.intervals[self._sorted :]:
+            if each.view in lines:
+                lines[each.view][each.key].add(each)
+        self._sorted = len(self.ownership.intervals)
         end_ns = self._wanted.span(now_ns)[1]
-        held = {line: held_until(intervals, end_ns) for line, intervals in lines.items()}
-        two_ns = sum(doubled_ns(held[line], TOLERANCE_NS) for line in held if line[0] == DELIVERING)
-        unowned = (
-            gaps_of(held.get((BELIEVED, key), ()), wanted) for key, wanted in self._wanted.stretches(now_ns).items()
+        fixed_ns = min(end_ns, self._reached_ns)
+        two_ns = sum(
+            line.sum(lambda held, _: doubled_ns(held, TOLERANCE_NS), fixed_ns, end_ns) for line in self._two.values()
         )
-        return two_ns, sum(high - low for gaps in unowned for low, high in gaps)
+        unowned_ns = sum(
+            self._unowned[key].sum(lambda held, wanted: _length(gaps_of(held, wanted)), fixed_ns, end_ns, wanted)
+            for key, wanted in self._wanted.stretches(now_ns).items()
+        )
+        return two_ns, unowned_ns
+
+
+class _Settled:
+    """The intervals of one partition in one view, and what they add up to before a moment that is behind us."""
+
+    def __init__(self) -> None:
+        self._all: list[Interval] = []
+        self._left: list[Interval] = []  #: those that reach beyond the moment
+        self._until_ns = 0
+        self._sum_ns = 0
+        self._wanted: list[Stretch] = []  #: before the moment
+
+    def add(self, interval: Interval) -> None:
+        self._all.append(interval)
+        self._left.append(interval)
+
+    def sum(
+        self,
+        measured: Callable[[Sequence[Stretch], Sequence[Stretch]], int],
+        fixed_ns: int,
+        end_ns: int,
+        wanted: Sequence[Stretch] = (),
+    ) -> int:
+        """What is `measured` until the end, of what is held and wanted; events until `fixed_ns` are known."""
+        if cut(wanted, 0, self._until_ns) != self._wanted:  # what was wanted then is only known now
+            self._left, self._until_ns, self._sum_ns = list(self._all), 0, 0
+        held, settled_ns = held_until(self._left, end_ns), self._settles(fixed_ns)
+        if settled_ns > self._until_ns:
+            before = cut(held, self._until_ns, settled_ns), cut(wanted, self._until_ns, settled_ns)
+            self._sum_ns += measured(*before)
+            self._left = [each for each in self._left if each.until_ns is None or each.until_ns >= settled_ns]
+            self._until_ns = settled_ns
+            self._wanted = cut(wanted, 0, settled_ns)
+        return self._sum_ns + measured(cut(held, self._until_ns, end_ns), cut(wanted, self._until_ns, end_ns))
+
+    def _settles(self, fixed_ns: int) -> int:
+        """Until when nothing changes any more. No overlap is divided there."""
+        settled_ns = min([fixed_ns, *(each.from_ns for each in self._left if not _is_over(each, fixed_ns))])
+        crossed = (low for low, high in overlaps_of(held_until(self._left, fixed_ns), 0) if low < settled_ns <= high)
+        return min([settled_ns, *crossed])
+
+
+def _is_over(interval: Interval, now_ns: int) -> bool:
+    pause_ns = DELIVERY_PAUSE_NS_MAX if interval.view == DELIVERING else 0
+    return interval.until_ns is not None and now_ns - interval.until_ns > pause_ns
+
+
+def _length(stretches: Iterable[Stretch]) -> int:
+    return sum(high - low for low, high in stretches)
 
 
 #: Whom a group's events are about if it is the only one.

@@ -1,8 +1,7 @@
-"""What Spark measured of one run, as typed values: everything after the edge works on these.
+"""What was measured of one run, as typed values, from which figures are made.
 
-`comparison.pipeline.gold.run` puts them together. Times are
-nanoseconds on the run's clock. A *window* is the number of the window that a value belongs to
-(`comparison.pipeline.silver.windows`).
+`comparison.pipeline.gold.run` puts them together. Times are nanoseconds on the run's clock. A *window* is
+the number of the window that a value belongs to (`comparison.pipeline.silver.windows`).
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopiesRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a read_committed reader found of copies; `detail` has the fields of `comparison.results.result.Copies`."""
+    """What a read_committed reader found of copies; `detail` has the fields of `comparison.results.run.Copies`."""
 
     t_ns: int
     detail: dict[str, Any]
@@ -166,7 +165,7 @@ class ChangeWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often one kind of event occurred in a window; see comparison.pipeline.counts."""
+    """How often one kind of event occurred in a window; see `comparison.pipeline.silver.counts`."""
 
     window: int
     role: str
@@ -191,7 +190,7 @@ class FirstOverlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a window was held once, never, or more than once; see `measures.coverage`."""
+    """How much of a window was held once, never, or more than once; see `comparison.pipeline.gold.cover`."""
 
     held: int
     gap: int
@@ -203,7 +202,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The run's commits and the deliveries held against them; see `measures.commit_measures`."""
+    """The run's commits and the deliveries held against them; see `comparison.pipeline.gold.commits`."""
 
     written: int
     stale_writes: int
@@ -235,7 +234,7 @@ class PartitionOwners(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turnover(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions that moved or stopped in a window; see `measures.turnover`."""
+    """Partitions that moved or stopped in a window; see `comparison.pipeline.gold.turnover`."""
 
     moved: int
     stopped: int
@@ -297,7 +296,7 @@ class CourseInterval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedOperations(msgspec.Struct, frozen=True, kw_only=True):
-    """Traced ZooKeeper operations between two readings of the counters; see `counts.between_readings`."""
+    """Traced ZooKeeper operations between two readings of the counters; see `comparison.pipeline.silver.counts`."""
 
     label: str
     namespace: str

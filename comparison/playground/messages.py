@@ -50,6 +50,7 @@ class Member(Struct, frozen=True, kw_only=True):
     """A place in a group, and the process that is or was there."""
 
     name: str  #: m2
+    style: str = ""  #: the classes of its bars
     process: str  #: m2, and m2.2 after a restart
     state: MemberState = MemberState.PENDING
     ended: str = ""  #: how it ended: left, killed, or what failed
@@ -157,6 +158,9 @@ class IntervalKind(StrEnum):
     DELIVERING = "delivering"  #: `member` delivers `partition`
     PHASE = "phase"  #: `member` is in the phase `label` of a rebalance
     FAULT = "fault"  #: `member` suffers the fault `label`: freeze, cut, slow
+    UNNAMED = "unnamed"  #: the authority names nobody any more for `partition`
+    NOBODY = "nobody"  #: nobody delivers `partition` any more
+    BOTH = "both"  #: several deliver `partition`: `member` names all of them
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -169,6 +173,8 @@ class Interval(Struct, frozen=True, kw_only=True):
     partition: str = ""
     label: str = ""
     to_ms: int | None = None
+    row: int = 0  #: of those who deliver a partition at the same time, from above
+    style: str = ""  #: the classes of its bar
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from comparison.report.drawing.members import COLOURS
+from comparison.report.drawing.palette import PALETTE
+from comparison.report.drawing.svg import painted, painter
 from comparison.report.markup import render
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
@@ -114,7 +115,8 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             "page.html.j2",
             policy=_policy(script),
             script=Markup(script),  # ours
-            colours=COLOURS,
+            painted=painted,
+            **PALETTE,
             classes=_CLASSES,
             marks=MARKS,
             legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
@@ -171,7 +173,8 @@ def _outcomes(scenario: str, runs: Sequence[Run], result: Result) -> dict[str, s
 
 @cache
 def _script() -> str:
-    parts = [(_FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    parts = [painter().replace("export ", "")]
+    parts += [(_FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return "\n".join(["'use strict';", "(() => {", *parts, "})();", ""])
 
 

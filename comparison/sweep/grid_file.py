@@ -15,16 +15,16 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comparison.own_scenarios import is_file, own_scenario
+from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_METRICS
 from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
-from comparison.sweep.metrics import metrics_named
 from comparison.toml.files import located_in, read_toml_text
 from comparison.toml.places import NotToml, located
 from kernel.errors import ConfigurationError, SeveralErrors
-from kernel.suggestions import placed, unknown
+from kernel.suggestions import closest, placed, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _GRID, _METRICS = "grid", "metrics"
@@ -35,17 +35,15 @@ _KNOWN = (*COUNTS, _METRICS, _GRID)
 
 
 def scenario_or_grid(path: Path) -> Grid:
-    """The grid of a file; of a scenario's file, the grid that has only this scenario. Raises as `read_grid`."""
+    """The grid of a file; of a scenario's file, the grid that has only this scenario.
+
+    Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content.
+    """
     text = read_toml_text(path, _KIND, _INSTEAD)
     with contextlib.suppress(NotToml):
         if _STEPS in located(text).content:
             return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
     return parse_grid(text, str(path), path.parent)
-
-
-def read_grid(path: Path) -> Grid:
-    """The grid of a file. Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content."""
-    return parse_grid(read_toml_text(path, _KIND, _INSTEAD), str(path), path.parent)
 
 
 def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
@@ -95,6 +93,24 @@ def _metrics(value: object) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ConfigurationError('metrics must be a list of names, such as ["converge_ms"]')
     return metrics_named(names)
+
+
+def metrics_named(names: Iterable[str]) -> tuple[str, ...]:
+    """Checked names of figures, each once: those of a run, and those of one change, such as `join.notifications`.
+
+    Whether a run has such a change shows only afterwards.
+    """
+    known = {**METRICS, **SWEEP_METRICS}
+    for name in names:
+        change, dot, figure = name.partition(".")
+        table, looked = (CHANGE_METRICS, figure) if dot and change else (known, name)
+        if looked not in table:
+            before = f"{change}." if dot and change else ""
+            names = [before + each for each in table]
+            # No other command lists them.
+            hint = "" if closest(name, names) else f"Use one of {', '.join(names)}"
+            raise ConfigurationError(unknown("metric", name, names, hint=hint))
+    return tuple(dict.fromkeys(names))
 
 
 def _values(name: str, value: object) -> list[Value]:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
-import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,6 @@ from comparison.scenarios.run.runner import keep_plugins, perform
 from comparison.screen.progress import about
 from comparison.sweep.state import (
     PLAN_FILE,
-    PLAN_SCHEMA_VERSION,
     RecordedPlan,
     RecordedRun,
     SweepState,
@@ -123,13 +121,8 @@ def _damaged(path: Path, why: str) -> EnvironmentFault:
 def planned_before(folder: Path, stored: RecordedPlan) -> SweepPlan:
     """The plan of a folder, for those who make no run: nothing that the folder has kept is loaded.
 
-    Raises `EnvironmentFault` if it was made by an earlier version, or is damaged.
+    Raises `EnvironmentFault` if it is damaged.
     """
-    if stored.schema < PLAN_SCHEMA_VERSION:
-        raise EnvironmentFault(
-            f"an earlier version of rebalance-lab planned {folder}, and recorded too little of it. Repeat its command "
-            f"({shlex.join(stored.command)}), or analyse its runs: rebalance-lab analyze {shlex.quote(str(folder))}"
-        )
     if (plan := plan_again(stored)) is None:
         raise _damaged(folder / PLAN_FILE, "its runs are not those of its grid")
     return plan
@@ -140,8 +133,8 @@ def load_kept_files(folder: Path, plan: RecordedPlan) -> None:
 
     Raises `EnvironmentFault` if one of the files is not as it was, before any is run.
     """
-    plugins = plan.plugin_files or {}
-    for name, digest in ({kept_as(each): plan.scenario_files[each] for each in plan.scenario_files} | plugins).items():
+    plugins = plan.plugin_files
+    for name, digest in ({kept_as(each): found for each, found in plan.scenario_files.items()} | plugins).items():
         _require_unchanged(folder / name, digest)
     for name in plugins:
         load_kept(name, folder, plugins)

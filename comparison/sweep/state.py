@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from comparison.sweep.plan import SweepPlan, SweepRun
 
 PLAN_FILE = "sweep-plan.json"
-#: 2: with the values of each run's cell, the digests of plugins, and what was left out.
 PLAN_SCHEMA_VERSION = 2
 #: A name within a path, which leads nowhere else.
 _Name = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[^/\0]+$")]
@@ -79,8 +78,7 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[PlannedRun]
     left_out: list[tuple[str, str]] = []  #: (title of the combination, reason)
     scenario_files: dict[_Name, str] = {}  #: the digest of each scenario that was read from a file, by its name
-    #: The digest of each plugin, by its file's name; None: an earlier version did not record them.
-    plugin_files: dict[_PluginName, str] | None = None
+    plugin_files: dict[_PluginName, str] = {}  #: the digest of each plugin, by its file's name
 
     @property
     def grid(self) -> Grid:
@@ -152,8 +150,8 @@ def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
             found.append(f"{name} was {before}, is {after}")
     others = (name for name, digest in stored.scenario_files.items() if wanted.scenario_files.get(name, "") != digest)
     found += [f"the file of scenario {name} has been changed" for name in others if not found]
-    if not found and stored.plugin_files is not None:
-        found += _changed_plugins(stored.plugin_files, wanted.plugin_files or {})
+    if not found:
+        found += _changed_plugins(stored.plugin_files, wanted.plugin_files)
     if not found and [*map(_made, stored.runs)] != [*map(_made, wanted.runs)]:
         found.append("another version of rebalance-lab planned other parameters")
     return found

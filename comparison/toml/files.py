@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from comparison.near_paths import is_toml, path_complaint
@@ -10,9 +11,11 @@ from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from kernel.suggestions import placed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from comparison.toml.places import Located
+    from comparison.toml.places import Located, Place
+    from comparison.toml.places import Path as KeyPath
 
 _BYTES_MAX = 1_000_000
 
@@ -45,3 +48,31 @@ def located_in(text: str, name: str, page: str) -> Located:
     except NotToml as error:
         where = f", {error.place}" if error.place else ""
         raise SeveralErrors([placed(f"not TOML: {error}. The form is in {page}", f"{name}{where}")]) from error
+
+
+class FileReader:
+    """Reads one file; what is wrong is collected, each with its place."""
+
+    def __init__(self, found: Located) -> None:
+        self._found = found
+        self.complaints: list[tuple[Place | None, str]] = []
+        self.tracebacks: list[str] = []  #: of a user's code
+
+    def texts(self, name: str) -> list[str]:
+        """The complaints in the order of the lines; `name` is the file's."""
+        ordered = sorted(self.complaints, key=lambda each: each[0] or (0, 0))
+        return [placed(text, f"{name}{f', {place}' if place else ''}") for place, text in ordered]
+
+    @contextmanager
+    def _complaining(self, at: KeyPath) -> Iterator[None]:
+        """Complain if the block refuses what is there; the same complaint is made once."""
+        try:
+            yield
+        except ConfigurationError as error:
+            self._complain(at, str(error))
+            if isinstance(error, SeveralErrors):
+                self.tracebacks.append(error.details)
+
+    def _complain(self, at: KeyPath, text: str) -> None:
+        if (complaint := (self._found.place(at), text)) not in self.complaints:
+            self.complaints.append(complaint)

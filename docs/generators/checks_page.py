@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures import with_settings
-from comparison.pipeline.figures.evidence import EVIDENCE
+from comparison.pipeline.figures.deciding import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.scenarios.plan.catalogue import naming
 from comparison.scenarios.plan.wording import summary_of

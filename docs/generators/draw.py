@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.exits import Exit
-from comparison.report.drawing.members import styles
+from comparison.report.drawing.palette import styles
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.picture import chart_picture
 from comparison.report.drawing.records import delivered

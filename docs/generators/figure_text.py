@@ -1,4 +1,4 @@
-"""Texts in the generated figures: how wide they are at most, where they break, and the colours of all figures.
+"""What the generated figures share: paper, arrows, colours, how wide texts are at most, and where they break.
 
 The pictures are files that a page shows as images, so they bring their colours along and know no fonts but the
 reader's. Widths are those of DejaVu Sans, the widest of the usual sans-serif fonts.
@@ -8,32 +8,50 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.members import COLOURS
+from comparison.report.drawing.palette import COLOURS, PHASES
+from comparison.report.markup import drawing, path, rect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-WIDTH = 410
+    from comparison.report.markup import Shape
+
+#: Of a figure, and of the picture where there is room.
+WIDTH, SHOWN = 410, 520
 #: Widths in ems: narrow letters, wide ones, capitals, and all others.
 _NARROW, _WIDE = frozenset(" ijlft.,:;'|!()[]I-/r"), frozenset("mwMW%→")
 #: Colours of lines of the kinds, dark enough to be seen on white; in the dark the lighter fills serve.
 _LINES = ("#0072B2", "#A85F00", "#00735A", "#A8447F", "#7A6F00", "#C2410C", "#4457C4", "#7A5C20")
-#: The phases of a rebalance as in the report (lanes.css), and darker ones for their lines.
-_PHASES: Mapping[str, tuple[str, str]] = {
-    "detect": ("#A6A6A6", "#5F5F5F"),
-    "stop": ("#E07A78", "#B3403E"),
-    "release": ("#E09A4A", "#9A5A10"),
-    "join": ("#5FA5D6", "#1F6FA8"),
-    "decide": ("#A68BD8", "#6A48AE"),
-    "claim": ("#5DB377", "#23763E"),
-    "resume": ("#B5AC3E", "#736B10"),
-    "backoff": ("#BF9A8A", "#7A5646"),
-}
+#: The same of the phases of a rebalance, in their order.
+_PHASE_LINES = ("#5F5F5F", "#B3403E", "#9A5A10", "#1F6FA8", "#6A48AE", "#23763E", "#736B10", "#7A5646")
 _FILLS = {
     **{f"k{number}": (colour, _LINES[number]) for number, colour in enumerate(COLOURS)},
     "k9": ("#CCCCCC", "#5F5F5F"),
-    **{f"p-{name}": colours for name, colours in _PHASES.items()},
+    **{f"p-{name}": (colour, line) for (name, colour), line in zip(PHASES.items(), _PHASE_LINES, strict=True)},
 }
+
+
+def figure(title: str, shapes: Sequence[Shape], height: float, says: str = "", styled: str = "") -> str:
+    """A figure on paper, as a file; `styled` is its style sheet if it has one of its own."""
+    size = (WIDTH, round(height))
+    shown = {"width": SHOWN, "height": round(size[1] * SHOWN / WIDTH)}
+    paper = rect(0, 0, *size, class_="paper")
+    return str(drawing(title, [paper, *shapes], size, says=says, style=styled or style(), **shown))
+
+
+def arrow_down(x: float, top: float, bottom: float, kind: str = "ink", **attributes: str) -> tuple[Shape, Shape]:
+    """The line, which has the `attributes`, and its head."""
+    return (
+        path(
+            f"M{x} {top:.1f}V{bottom - 6:.1f}", class_="line ink" if kind == "ink" else f"line s-{kind}", **attributes
+        ),
+        path(f"M{x - 4.5} {bottom - 8:.1f}h9L{x} {bottom:.1f}z", class_=f"h-{kind}"),
+    )
+
+
+def head(x: float, y: float, side: int, kind: str = "ink") -> Shape:
+    """The head of an arrow that ends at `x`, from the left if `side` is 1, from the right if it is -1."""
+    return path(f"M{x - 8 * side:.1f} {y - 4.5:.1f}v9l{8 * side} -4.5z", class_=f"h-{kind}")
 
 
 def style() -> str:

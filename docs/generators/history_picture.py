@@ -8,13 +8,14 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from xml.sax.saxutils import escape
 
-from docs.generators.figure_text import WIDTH, width_of, wrapped
-from docs.generators.machine_picture import SHOWN
+from comparison.report.markup import line, rect, text
+from docs.generators.figure_text import figure, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from comparison.report.markup import Shape
 
 PICTURE = Path(__file__).parents[1] / "diagrams" / "history.svg"
 TITLE = "The designs of Kafka's consumer groups, 2012 to 2026, by the releases that brought them and took them away"
@@ -108,64 +109,48 @@ def across(day: date) -> float:
     return round(LEFT + share * (RIGHT - LEFT), 1)
 
 
-def _axis(bottom: float) -> Iterator[str]:
+def _axis(bottom: float) -> Iterator[Shape]:
     """A line for each year, and every second one's number."""
     for year in range(FIRST_YEAR, LAST_YEAR + 1):
         x = across(date(year, 1, 1))
-        yield f'<line class="grid" x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom:.1f}"/>'
+        yield line(x, TOP - 8, x, bottom, class_="grid")
         if (year - FIRST_YEAR) % 2 == 0:
-            yield f'<text class="year" x="{x + 2}" y="{TOP - 12}">{year}</text>'
+            yield text(f"{year}", x + 2, TOP - 12, class_="year")
 
 
-def _lane(design: Design, y: float) -> tuple[float, list[str]]:
+def _lane(design: Design, y: float) -> tuple[float, list[Shape]]:
     """Where it ends, and a design's name, what it does, and its life."""
     indent = width_of(design.name, bold=True) + 5
     first, *others = wrapped(design.says, RIGHT - LEFT, first=RIGHT - LEFT - indent)
-    name = f'<tspan class="name">{escape(design.name)}</tspan>'
-    drawn = [f'<text x="{LEFT}" y="{y + 11:.1f}">{name} {escape(first)}</text>']
-    for number, line in enumerate(others, start=1):
-        drawn.append(f'<text x="{LEFT}" y="{y + 11 + LINE * number:.1f}">{escape(line)}</text>')
+    drawn = [text(design.name, LEFT, y + 11, class_="name"), text(first, LEFT + indent, y + 11)]
+    drawn += [text(said, LEFT, y + 11 + LINE * number) for number, said in enumerate(others, start=1)]
     y += LINE * (1 + len(others)) + 3
     for stretch in design.life:
         x = across(stretch.begin)
-        width = round(across(stretch.end) - x, 1)
-        drawn.append(f'<rect class="bar {stretch.kind}" x="{x}" y="{y:.1f}" width="{width}" height="{BAR}"/>')
+        drawn.append(rect(x, y, round(across(stretch.end) - x, 1), BAR, class_=f"bar {stretch.kind}"))
     return y + BAR + GAP, drawn
 
 
-def _legend(y: float) -> tuple[float, list[str]]:
-    drawn: list[str] = []
+def _legend(y: float) -> tuple[float, list[Shape]]:
+    drawn: list[Shape] = []
     x: float = LEFT
     for kind, says in LEGEND:
         width = 32 + width_of(says)
         if x + width > RIGHT:
             x, y = LEFT, y + 18
-        drawn.append(f'<rect class="bar {kind}" x="{x:.1f}" y="{y:.1f}" width="20" height="11"/>')
-        drawn.append(f'<text x="{x + 25:.1f}" y="{y + 9.5:.1f}">{escape(says)}</text>')
+        drawn += [rect(x, y, 20, 11, class_=f"bar {kind}"), text(says, x + 25, y + 9.5)]
         x += width + 8
     return y + 20, drawn
 
 
 def picture() -> str:
     y: float = TOP
-    lanes: list[str] = []
+    lanes: list[Shape] = []
     for design in DESIGNS:
         y, drawn = _lane(design, y)
         lanes += drawn
     bottom, legend = _legend(y)
-    height = round(bottom)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{SHOWN}" '
-        f'height="{round(height * SHOWN / WIDTH)}" role="img" aria-label="{escape(TITLE)}">',
-        f"<title>{escape(TITLE)}</title>",
-        f"<style>{STYLE}</style>",
-        '<rect class="paper" width="100%" height="100%"/>',
-        *_axis(y - GAP),
-        *lanes,
-        *legend,
-        "</svg>",
-    ]
-    return "\n".join(lines) + "\n"
+    return figure(TITLE, [*_axis(y - GAP), *lanes, *legend], bottom, styled=STYLE)
 
 
 if __name__ == "__main__":

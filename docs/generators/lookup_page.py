@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.markup import Shape, drawing, path, rect, text
+from comparison.report.markup import Shape, rect, text
 from coordinator.groups.placement import partition_of
-from docs.generators.figure_text import WIDTH, style
-from docs.generators.machine_picture import SHOWN
+from docs.generators.figure_text import arrow_down, figure
 from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
 from kernel.java_hash import INT_MIN, java_hash, kafka_abs
 from kernel.topic_names import OFFSETS_TOPIC
@@ -109,17 +108,13 @@ def picture() -> str:
         y = 10 + number * _LINE
         for x, cell in zip(_COLUMNS, cells, strict=True):
             if number:
-                middle = x + _BOX / 2
-                shapes.append(path(f"M{middle} {y - 18}V{y - 6}", class_="line ink"))
-                shapes.append(path(f"M{middle - 4.5} {y - 8}h9l-4.5 8z", class_="h-ink"))
+                shapes += arrow_down(x + _BOX / 2, y - 18, y)
             shapes.append(rect(x, y, _BOX, 34, class_="card" if not kind else f"box {kind}", rx=4))
             shapes.append(text(heading, x + 8, y + 13, class_="on" if kind else "faint"))
             shapes.append(text(cell, x + 8, y + 28, class_="name on" if kind else "name"))
     height = 10 + len(lines) * _LINE - 10
     says = " ".join(f"{heading}: {', '.join(cells)}." for heading, _, cells in lines)
-    paper = rect(0, 0, WIDTH, height, class_="paper")
-    shown = {"width": SHOWN, "height": round(height * SHOWN / WIDTH)}
-    return str(drawing(TITLE, [paper, *shapes], (WIDTH, height), says=says, style=style(), **shown))
+    return figure(TITLE, shapes, height, says)
 
 
 def _lines() -> Iterable[tuple[str, str, tuple[str, str]]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.generators.figure_text import WIDTH, style, width_of, wrapped
+from comparison.report.markup import Shape, path, rect, text
+from docs.generators.figure_text import WIDTH, arrow_down, figure, head, width_of, wrapped
 from docs.generators.machines import listed
 from docs.generators.requests_by_state import WAITS
 
@@ -24,8 +24,6 @@ LEFT, BUS, MARGIN, RAIL, PAD = 32, 19, 8, 11, 9
 HEAD, LINE, TOP = 23, 14.5, 8
 #: The room between two cards: without a move from one to the next, and with an arrow but no text.
 GAP, SHORT = 12, 20
-#: The width of the picture where there is room.
-SHOWN = 520
 STAYS = "stays"
 
 
@@ -117,19 +115,8 @@ class _Picture:
         for state, follower in self._pairs():
             y = self._card(state, follower, y)
             y = self._between(state, follower, y)
-        height = round(y + 4)
-        shapes = [rect(0, 0, WIDTH, height, class_="paper"), *self._rails(), *self._bus(), *self._shapes]
-        size = (WIDTH, height)
-        says = words(self._machine)
-        return drawing(
-            self._machine.title,
-            shapes,
-            size,
-            says=says,
-            style=style(),
-            width=WIDTH + 90,
-            height=round(height * 500 / 410),
-        )
+        shapes = [*self._rails(), *self._bus(), *self._shapes]
+        return figure(self._machine.title, shapes, y + 4, words(self._machine))
 
     def _card(self, state: State, follower: str, top: float) -> float:
         """One state; returns where it ends."""
@@ -190,8 +177,7 @@ class _Picture:
         kind = self._kinds[follower]
         x = LEFT + 22
         self._shapes += [
-            path(f"M{x} {top:.1f}V{bottom - 6:.1f}", class_=f"line s-{kind}", data_move=f"{state.name} {follower}"),
-            path(f"M{x - 4.5} {bottom - 8:.1f}h9L{x} {bottom:.1f}z", class_=f"h-{kind}"),
+            *arrow_down(x, top, bottom, kind, data_move=f"{state.name} {follower}"),
             *(text(line, x + 12, top + 3 + LINE * (n + 1) - 2, class_="") for n, line in enumerate(lines)),
         ]
         return bottom
@@ -208,7 +194,7 @@ class _Picture:
                     f"M{self._right:.1f} {y:.1f}H{x:.1f}V{to:.1f}H{self._right + 7:.1f}", class_=f"line s-{kind}"
                 )
                 yield rect(self._right - 2, y - 2, 4, 4, class_=f"h-{kind}", rx=2)
-            yield path(f"M{self._right + 8:.1f} {to - 4.5:.1f}v9L{self._right:.1f} {to:.1f}z", class_=f"h-{kind}")
+            yield head(self._right, to, -1, kind)
 
     def _placed(self) -> Iterator[_Rail]:
         """The rails, short ones first, each in the first lane that is free along its length."""
@@ -239,7 +225,7 @@ class _Picture:
         }
         ys = (*froms.values(), to)
         yield path(f"M{BUS} {min(ys):.1f}V{max(ys):.1f}M{BUS} {to:.1f}H{LEFT - 7}", class_=f"line s-{kind}")
-        yield path(f"M{LEFT - 8} {to - 4.5:.1f}v9L{LEFT} {to:.1f}z", class_=f"h-{kind}")
+        yield head(LEFT, to, 1, kind)
         for name, y in froms.items():
             yield path(f"M{LEFT} {y:.1f}H{BUS}", class_=f"line s-{kind}", data_move=f"{name} {target}")
         for y in _label_places(ys):

@@ -11,9 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.generators.figure_text import WIDTH, style, width_of, wrapped
-from docs.generators.machine_picture import SHOWN
+from comparison.report.markup import Shape, path, rect, text
+from docs.generators.figure_text import WIDTH, arrow_down, figure, head, width_of, wrapped
 from docs.generators.offset_life import CHUNKS_MAX, COMMITTED, life
 
 if TYPE_CHECKING:
@@ -64,13 +63,6 @@ def _span(offsets: tuple[int, int]) -> str:
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = (headings, ["---"] * len(headings), *rows)
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in lines)
-
-
-def _drawn(title: str, shapes: Sequence[Shape], height: float, says: str) -> str:
-    size = (WIDTH, round(height))
-    shown = {"width": SHOWN, "height": round(size[1] * SHOWN / WIDTH)}
-    paper = rect(0, 0, *size, class_="paper")
-    return str(drawing(title, [paper, *shapes], size, says=says, style=style(), **shown))
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -134,13 +126,13 @@ def parts_picture() -> str:
         tops.append((y, height))
         y += height + _GAP
     bottom = y - _GAP + 10
-    shapes += [shape for above, below in _pairs(tops) for shape in _arrow_down(MARGIN + 26, above, below)]
+    shapes += [shape for above, below in _pairs(tops) for shape in arrow_down(MARGIN + 26, above, below)]
     shapes += _info(tops)
     says = " ".join(
         f"{part.name}: {part.says}.{f' It moves {part.field}, {part.field_says}.' if part.field else ''}"
         for part in PARTS
     )
-    return _drawn("From the log to the application, and the three offsets of a partition", shapes, bottom, says)
+    return figure("From the log to the application, and the three offsets of a partition", shapes, bottom, says)
 
 
 def _pairs(tops: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
@@ -148,13 +140,6 @@ def _pairs(tops: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]
     for number, ((top, height), (following, _)) in enumerate(pairwise(tops)):
         if PARTS[number].name != "the application":
             yield top + height, following
-
-
-def _arrow_down(x: float, top: float, bottom: float) -> tuple[Shape, Shape]:
-    return (
-        path(f"M{x} {top:.1f}V{bottom - 6:.1f}", class_="line ink"),
-        path(f"M{x - 4.5} {bottom - 8:.1f}h9L{x} {bottom:.1f}z", class_="h-ink"),
-    )
 
 
 def _info(tops: Sequence[tuple[float, float]]) -> Iterator[Shape]:
@@ -175,7 +160,7 @@ def _info(tops: Sequence[tuple[float, float]]) -> Iterator[Shape]:
             yield text(line, _INFO + 14, place + 16 + LINE * n, class_="on")
         middle = y + height / 2
         yield path(f"M{right} {middle:.1f}H{_INFO}", class_=f"line s-{part.kind}")
-        yield path(f"M{_INFO - 1} {middle - 4.5:.1f}v9l8 -4.5z", class_=f"h-{part.kind}")
+        yield head(_INFO + 7, middle, 1, part.kind)
     low = tops[-1][0] + 16
     x = _INFO + _INFO_WIDTH / 2
     yield path(f"M{right} {low:.1f}H{x:.1f}V{bottom + 7:.1f}", class_="line s-k1")
@@ -216,7 +201,7 @@ def life_picture() -> str:
         f"{number}. {each.happened}: {', '.join(f'{field} {getattr(each, field)}' for field, _ in _FIELDS)}."
         for number, each in enumerate(moments, start=1)
     )
-    return _drawn("The life of an offset, from the commit of one owner to the start of the next", shapes, y - 6, says)
+    return figure("The life of an offset, from the commit of one owner to the start of the next", shapes, y - 6, says)
 
 
 def _moment(shapes: list[Shape], number: int, moment: Moment, y: float) -> float:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.generators.figure_text import WIDTH, style, width_of
-from docs.generators.machine_picture import SHOWN
+from comparison.report.markup import Shape, path, rect, text
+from docs.generators.figure_text import WIDTH, figure, head, width_of
 from docs.generators.machines import GROUP_KINDS
 from docs.generators.phases import COORDINATOR, HEARTBEAT, LEADER, NEW, OTHER, PHASES, WAITS
 from kernel.designs import SERVER, ZOOKEEPER
@@ -121,17 +120,14 @@ class _Picture:
             (self._middle_x, self._middle, middle),
             (_RIGHT, self._right, "end"),
         ]
-        back: list[Shape] = [rect(0, 0, WIDTH, round(bottom + 6), class_="paper")]
+        back: list[Shape] = []
         for x, name, anchor in lines:
             if name:
                 back.append(path(f"M{x} {top}V{bottom}", class_="line edge"))
                 edge = {"start": 6, "middle": x, "end": WIDTH - 6}[anchor]
                 back.append(text(name, edge, top - 6, class_="b", text_anchor=anchor))
         back += self._phase_bars(bottom)
-        size = (WIDTH, round(bottom + 6))
-        shown = {"width": SHOWN, "height": round(size[1] * SHOWN / WIDTH)}
-        title = _TITLE.format(self._design)
-        return str(drawing(title, [*back, *self._shapes], size, says=self._words(), style=style(), **shown))
+        return figure(_TITLE.format(self._design), [*back, *self._shapes], bottom + 6, self._words())
 
     def _words(self) -> str:
         names = {**_NAMES, COORDINATOR: self._middle}
@@ -191,7 +187,7 @@ class _Picture:
             x, to, side = to, x, -side
         dash = {"stroke_dasharray": "5 3"} if row.kind == "answer" else {}
         self._shapes.append(path(f"M{x} {y}H{to - 7 * side}", class_="line ink", **dash))
-        self._shapes.append(path(f"M{to - 8 * side} {y - 4.5}v9L{to} {y}z", class_="h-ink"))
+        self._shapes.append(head(to, y, side))
 
     def _state(self, row: Row, y: float) -> float:
         """The group's state, across the coordinator's line."""

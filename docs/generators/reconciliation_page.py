@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.markup import Shape, drawing, path, rect, text
-from docs.generators.figure_text import WIDTH, style, width_of, wrapped
-from docs.generators.machine_picture import SHOWN
+from comparison.report.markup import Shape, path, rect, text
+from docs.generators.figure_text import WIDTH, figure, head, width_of, wrapped
 from docs.generators.migration import migration
 from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
 from docs.generators.reconciliation import PARTITIONS, fenced, reconciliation, records, static, too_slow
@@ -48,14 +47,11 @@ def picture() -> str:
         shapes += _strip(row.owners, top + 9)
         y = top + 50
         tops.append((top, y - 7))
-    bottom = round(y - 2)
     lines = [
         path(f"M{x} {top}V{low}", class_=f"line s-{KINDS[member]}") for member, x in _LINES.items() for top, low in tops
     ]
     lines += [path(f"M{_COORDINATOR} {top}V{low}", class_="line ink") for top, low in tops]
-    shown = {"width": SHOWN, "height": round(bottom * SHOWN / WIDTH)}
-    everything = [rect(0, 0, WIDTH, bottom, class_="paper"), *_head(), *lines, *shapes]
-    return str(drawing(TITLE, everything, (WIDTH, bottom), says=_words(rows), style=style(), **shown))
+    return figure(TITLE, [*_head(), *lines, *shapes], y - 2, _words(rows))
 
 
 def _head() -> Iterator[Shape]:
@@ -72,10 +68,10 @@ def _exchange(row: Row, y: float) -> Iterator[Shape]:
     label = _COORDINATOR - 9
     yield text(row.sent, label, ask - 5, class_="", text_anchor="end")
     yield path(f"M{x} {ask:.1f}H{_COORDINATOR - 7}", class_=f"line s-{kind}")
-    yield path(f"M{_COORDINATOR - 8} {ask - 4.5:.1f}v9l8 -4.5z", class_=f"h-{kind}")
+    yield head(_COORDINATOR, ask, 1, kind)
     yield text(row.answered, label, answer - 5, class_="", text_anchor="end")
     yield path(f"M{_COORDINATOR} {answer:.1f}H{x + 7}", class_="line ink", stroke_dasharray="5 3")
-    yield path(f"M{x + 8} {answer - 4.5:.1f}v9l-8 -4.5z", class_="h-ink")
+    yield head(x, answer, -1)
 
 
 def _strip(owners: Sequence[Owner], y: float) -> Iterator[Shape]:

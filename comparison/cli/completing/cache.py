@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from comparison.cli.completing.table import Table, table_of
+from comparison.cli.completing.table import Table
 from kernel.platform.cache_folder import cache_dir
 from kernel.platform.lean_imports import leave_out_hypothesis
 
@@ -29,6 +29,7 @@ def cached_table() -> Table:
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(path.read_bytes(), type=Table)
     leave_out_hypothesis()
+    from comparison.cli.completing.sets import table_of
     from comparison.cli.main import cli
 
     table = table_of(cli)

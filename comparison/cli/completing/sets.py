@@ -1,12 +1,25 @@
-"""The names of known sets, for the table: imported only to make it."""
+"""Makes the table of everything that can be completed, which imports all commands: imported only for that."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+import msgspec
+
 from comparison.assigning.notation import STEPS
 from comparison.assigning.strategies import all_names as rehearsed
-from comparison.cli.completing.kinds import AXIS, DESIGN, METRIC, NAME_OF_A_SETTING, SCENARIO, STEP, STRATEGY
+from comparison.cli.completing.table import (
+    AXIS,
+    DESIGN,
+    METRIC,
+    NAME_OF_A_SETTING,
+    SCENARIO,
+    STEP,
+    STRATEGY,
+    About,
+    Table,
+)
 from comparison.consumers import CONSUMERS
 from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_METRICS
 from comparison.scenarios.plan.catalogue import CATALOGUE
@@ -28,7 +41,14 @@ _CHANGES = ("join", "leave", "crash")
 _STRATEGIES = ("partition.assignment.strategy", "group.server.assignment.strategy")
 
 
-def names() -> dict[str, dict[str, str]]:
+def table_of(root: click.Group) -> Table:
+    """The table of all commands."""
+    about = root.to_info_dict(click.Context(root))
+    plain: About = msgspec.json.decode(msgspec.json.encode(about, enc_hook=str))  # as it is read from the cache
+    return Table(plain, _names(), _settings())
+
+
+def _names() -> dict[str, dict[str, str]]:
     """{kind: {name: help}}."""
     changes = {f"{change}.{name}": metric.meaning for change in _CHANGES for name, metric in CHANGE_METRICS.items()}
     return {
@@ -42,7 +62,7 @@ def names() -> dict[str, dict[str, str]]:
     }
 
 
-def settings() -> dict[str, dict[str, tuple[str, ...]]]:
+def _settings() -> dict[str, dict[str, tuple[str, ...]]]:
     """{command, or command and design: {setting: its values, if they are words}}."""
     of_consumers = {design: _words(CONSUMERS[design].settings) for design in DESIGN_NAMES}
     of_brokers = _words(BROKER_SETTINGS)

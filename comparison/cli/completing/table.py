@@ -5,8 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of fields
 from typing import Any
 
-import click
 import msgspec
+
+#: The kinds of values, and which parameters have them.
+SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
+METRIC, SETTING, STRATEGY, STEP = "metric", "setting", "strategy", "step"
+NAME_OF_A_SETTING = "name of a setting"
+
+#: What the values of a parameter are: by its command and its name, or by its name in any command.
+KINDS = {
+    "scenarios name": SCENARIO,
+    "run names": SCENARIO,
+    "compare names": SCENARIO,
+    "designs": DESIGN,
+    "sweep axes": AXIS,
+    "sweep metrics": METRIC,
+    "sources": RUN,
+    "describe source": RUN,
+    "trace run": RUN,
+    "report folders": RUN,
+    "pairs": SETTING,
+    "strategies": STRATEGY,
+    "assign steps": STEP,
+    "settings name": NAME_OF_A_SETTING,
+}
 
 #: What click's `to_info_dict` says of a command or of a parameter.
 About = dict[str, Any]
@@ -19,12 +41,3 @@ class Table(msgspec.Struct, frozen=True):
     names: Mapping[str, Mapping[str, str]]  #: {kind: {name: help}}
     #: {command, or command and design: {setting: its values, if they are words}}
     settings: Mapping[str, Mapping[str, tuple[str, ...]]]
-
-
-def table_of(root: click.Group) -> Table:
-    """The table of all commands, which imports them all."""
-    from comparison.cli.completing import sets  # takes as long as a command
-
-    about = root.to_info_dict(click.Context(root))
-    plain: About = msgspec.json.decode(msgspec.json.encode(about, enc_hook=str))  # as it is read from the cache
-    return Table(plain, sets.names(), sets.settings())

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
-from comparison.cli.completing.kinds import (
-    AXIS,
-    DESIGN,
-    KINDS,
-    METRIC,
-    RUN,
-    SCENARIO,
-    SETTING,
-    STEP,
-    STRATEGY,
-)
+from comparison.cli.completing.table import AXIS, DESIGN, KINDS, METRIC, RUN, SCENARIO, SETTING, STEP, STRATEGY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """Decide the checks on partitions that were added to a topic.
 
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.additions import NOTICE
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun
-from comparison.pipeline.figures.group_checks import timer_s
+from comparison.pipeline.figures.deciding import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, needs, shown, timer_s
 
 if TYPE_CHECKING:
-    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Added, Run
 
 _NONE_ADDED = "no partitions were added"
@@ -26,31 +25,31 @@ AGE_SHARE_MIN = 0.5
 AGE_S_MIN = 60.0
 
 
+@needs("partitions added to a topic")
 def new_partitions_read(run: Run) -> CheckResult:
     """Every added partition gets an owner, and is delivered from."""
-    added = _added(run)
-    if added is None:
-        return UNKNOWN, _NONE_ADDED
+    added = shown(_added(run), _NONE_ADDED)
     summary = f"{added.delivered} of {counted_noun(added.partitions, 'added partition')} delivered from"
     if added.delivered_ms is None:
         return NOT_EXPECTED, f"{summary}, {added.owned} owned"
     return EXPECTED, f"{summary}, the last one after {added.delivered_ms / 1000:.1f} s"
 
 
+@needs("partitions added to a topic, and a rebalance")
 def noticed_at_once(run: Run) -> CheckResult:
     """New partitions are noticed at once: a watch tells, or in `consumer` the next heartbeat of any member."""
     within_s = AT_ONCE_S + (timer_s(run, "heartbeat_ms") or 0.0)
     return _noticed(run, within_s, f"a watch or a heartbeat should tell within {within_s:g} s")
 
 
+@needs("partitions added to a topic, and a rebalance")
 def noticed_in_time(run: Run) -> CheckResult:
     """The leader notices new partitions when its metadata is metadata.max.age.ms old at the latest (KAFKA-3135)."""
-    age_s = timer_s(run, "metadata_age_ms")
-    if age_s is None:
-        return UNKNOWN, "the trace does not say metadata.max.age.ms"
+    age_s = shown(timer_s(run, "metadata_age_ms"), "the trace does not say metadata.max.age.ms")
     return _noticed(run, age_s + LATE_S, f"metadata.max.age.ms is {age_s:g} s")
 
 
+@needs("partitions added to a topic, and a rebalance, and a metadata.max.age.ms of a minute or more")
 def unnoticed_for_long(run: Run) -> CheckResult:
     """With metadata.max.age.ms at its five minutes, a group that has just formed leaves new partitions alone."""
     age_s, added = timer_s(run, "metadata_age_ms"), _added(run)

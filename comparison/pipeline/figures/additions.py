@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.measured import ChangeStarted, GroupChanged, TopicWanted
 from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
 from comparison.results.run import Added
+from kernel.clock import in_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 GROW, NOTICE, HEAR, WAIT, DELIVER = "grow", "notice", "hear", "wait", "deliver"
 #: Who is furthest behind: a member that waits after a failed attempt has to do everything again.
 BEHIND = ("backoff", HEAR, "detect", "stop", "release", "join", "decide", "claim", "resume", WAIT)
-_NS_PER_MS = 1_000_000
 
 
 def added_by(measured: Measured, window: ChangeWindow) -> Added | None:
@@ -59,8 +59,8 @@ def added_by(measured: Measured, window: ChangeWindow) -> Added | None:
         partitions=after - before,
         owned=owned.partitions if owned is not None else 0,
         delivered=delivered.partitions if delivered is not None else 0,
-        delivered_ms=_ms(end_ns - window.from_ns) if DELIVER in parts else None,
-        parts={name: _ms(ns) for name, ns in parts.items()},
+        delivered_ms=in_ms(end_ns - window.from_ns) if DELIVER in parts else None,
+        parts={name: in_ms(ns) for name, ns in parts.items()},
     )
 
 
@@ -103,7 +103,3 @@ def furthest_behind(phases: Iterable[MemberPhase], from_ns: int, until_ns: int) 
         if next_ns > ns:
             found[next(place for place, members in enumerate(there) if members > 0)] += next_ns - ns
     return {phase: ns for phase, ns in zip(BEHIND, found, strict=True) if ns}
-
-
-def _ms(ns: int) -> float:
-    return round(ns / _NS_PER_MS, 3)

@@ -18,7 +18,7 @@ from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
-from comparison.pipeline.measured import CopiesRead, ProcessEnded, RunEnded, RunStarted, StageEntered
+from comparison.pipeline.measured import CopiesRead, RunEnded, RunStarted, StageEntered
 from comparison.results.keys import (
     AUTHORITY,
     BELIEVED,
@@ -32,6 +32,7 @@ from comparison.results.keys import (
 )
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Copies, Overlap, Run
+from kernel.clock import NS_PER_MS, in_ms, in_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,10 +40,12 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import Coverage, Measured
 
-_NS_PER_MS = 1_000_000
-_NS_PER_S = 1_000_000_000
 #: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
+#: The figures that are what was measured of all commits, by the same names.
+_OF_COMMITS = (
+    *("moved_back", "moved_back_records", "of_ended_sessions", "old_accepted", "refused", "fenced", "started_behind"),
+)
 #: Kafka's name for the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
 
@@ -73,8 +76,8 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         error=(ended.error or "") if ended else "",
         drained=drained,
         parameters=parameters,
-        duration_s=_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
-        tolerance_ms=run.tolerance_ns / _NS_PER_MS,
+        duration_s=in_s((measured.span.end_ns - measured.span.start_ns) if measured.span else 0),
+        tolerance_ms=run.tolerance_ns / NS_PER_MS,
         events=sum(file.events for file in measured.files),
         quarantined=dict(sum((Counter(file.quarantined) for file in measured.files), Counter())),
         missing_events=sum(file.seq_missing for file in measured.files),
@@ -87,7 +90,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         ),
         phases=phase_times(measured.phases),
         changes=changes,
-        waits=waits_of(measured.rounds, measured.group, measured.phases, _ended(measured)),
+        waits=waits_of(measured),
         delivery=delivery_of(measured),
         counters=compare_counters(measured.runner, measured.operations),
         bystanders=bystanders_of(measured),
@@ -123,10 +126,6 @@ def _without_an_end(
     if not is_complete and not (metrics["final_behind"] or metrics["final_beyond"]):
         unknown += ["final_read", "final_behind", "final_beyond"]
     return dict.fromkeys(unknown)
-
-
-def _ended(measured: Measured) -> dict[str, int]:
-    return {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
 
 
 def _parameters(measured: Measured) -> dict[str, Any]:
@@ -186,12 +185,12 @@ def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
     doubled = delivering.doubled if delivering is not None else 0
     doubled_longest = (delivering.doubled_longest or 0) if delivering is not None else 0
     return {
-        "unowned_partition_s": _s(believed.gap) if believed is not None else None,
-        "unowned_authority_partition_s": _s(authority.gap) if authority is not None and authority_traced else None,
+        "unowned_partition_s": in_s(believed.gap) if believed is not None else None,
+        "unowned_authority_partition_s": in_s(authority.gap) if authority is not None and authority_traced else None,
         "left_unnamed": _left_unnamed(measured),
-        "double_owned_partition_s": _s(believed.doubled) if believed is not None else None,
-        "two_delivering_partition_s": _s(doubled) if delivered_at_all else None,
-        "two_delivering_longest_s": _s(doubled_longest) if delivered_at_all else None,
+        "double_owned_partition_s": in_s(believed.doubled) if believed is not None else None,
+        "two_delivering_partition_s": in_s(doubled) if delivered_at_all else None,
+        "two_delivering_longest_s": in_s(doubled_longest) if delivered_at_all else None,
     }
 
 
@@ -220,13 +219,7 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
         "stale_deliveries": commits.stale_delivered if commits is not None and authority_traced else None,
         "commits": written.written if written is not None else None,
         "stale_writes": written.stale_writes if written is not None and authority_traced else None,
-        "moved_back": written.moved_back if written is not None else None,
-        "moved_back_records": written.moved_back_records if written is not None else None,
-        "of_ended_sessions": written.of_ended_sessions if written is not None else None,
-        "old_accepted": written.old_accepted if written is not None else None,
-        "refused": written.refused if written is not None else None,
-        "fenced": written.fenced if written is not None else None,
-        "started_behind": written.started_behind if written is not None else None,
+        **{name: None if written is None else getattr(written, name) for name in _OF_COMMITS},
         "final_read": final.read if final is not None else None,
         "final_behind": final.behind if final is not None else None,
         "final_beyond": final.beyond if final is not None else None,
@@ -243,15 +236,7 @@ def _overlap(coverage: Coverage | None, view: str) -> Overlap | None:
         view=view,
         topic=first.topic,
         partition=first.partition,
-        from_ms=_ms(first.low),
-        until_ms=_ms(first.high),
+        from_ms=in_ms(first.low),
+        until_ms=in_ms(first.high),
         owners=sorted({first.owner, first.other}),
     )
-
-
-def _ms(ns: int) -> float:
-    return round(ns / _NS_PER_MS, 3)
-
-
-def _s(ns: int) -> float:
-    return round(ns / _NS_PER_S, 3)

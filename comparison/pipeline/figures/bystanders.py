@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.silver.bystanders import BEFORE, DURING
 from comparison.results.keys import WHOLE_RUN
 from comparison.results.run import Bystander
+from kernel.clock import in_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.pipeline.measured import Measured
 
-_NS_PER_MS = 1_000_000
 #: What the metrics call ZooKeeper's operations.
 _NAMES: Mapping[str, str] = MappingProxyType({"getData": "get", "setData": "set"})
 
@@ -56,4 +56,4 @@ def bystander_metrics(measured: Measured) -> dict[str, float | None]:
 
 
 def _ms(ns: int | None) -> float | None:
-    return None if ns is None else round(ns / _NS_PER_MS, 3)
+    return None if ns is None else in_ms(ns)

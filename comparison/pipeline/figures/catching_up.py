@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.measured import StageEntered
+from kernel.clock import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import ChangeWindow, CourseInterval, Measured
 
 SCALE_OUT = "scale-out"
-_NS_PER_S = 1_000_000_000
 #: The rate before the change is that of so many seconds at most, and of one at least.
 BEFORE_S_MAX, BEFORE_S_MIN = 3, 1
 #: What a group delivers in steps is not even: a smaller deficit than in this time is none.
@@ -32,7 +32,7 @@ def scale_out_metrics(measured: Measured) -> dict[str, float | None]:
     before = [
         each
         for each in measured.course
-        if window.from_ns - BEFORE_S_MAX * _NS_PER_S <= each.from_ns and each.until_ns <= window.from_ns
+        if window.from_ns - BEFORE_S_MAX * NS_PER_S <= each.from_ns and each.until_ns <= window.from_ns
     ]
     after = [each for each in measured.course if window.from_ns <= each.from_ns and each.until_ns <= _end(measured)]
     lasted = _seconds(before)
@@ -50,13 +50,13 @@ def _end(measured: Measured) -> int:
 
 
 def _seconds(intervals: Sequence[CourseInterval]) -> float:
-    return sum(each.until_ns - each.from_ns for each in intervals) / _NS_PER_S
+    return sum(each.until_ns - each.from_ns for each in intervals) / NS_PER_S
 
 
 def _lag(before: Sequence[CourseInterval], after: Sequence[CourseInterval]) -> Mapping[str, float | None]:
     if before[-1].lag is None or any(each.lag is None for each in after):
         return {}
-    area = sum((each.lag or 0) * (each.until_ns - each.from_ns) for each in after) / _NS_PER_S
+    area = sum((each.lag or 0) * (each.until_ns - each.from_ns) for each in after) / NS_PER_S
     return {"lag_before": float(before[-1].lag), "lag_record_s": round(area, 1)}
 
 
@@ -66,12 +66,12 @@ def _deficit(window: ChangeWindow, after: Sequence[CourseInterval], rate: float)
     behind = False
     for each in after:
         delivered += each.delivered
-        deficit = rate * (each.until_ns - after[0].from_ns) / _NS_PER_S - delivered
+        deficit = rate * (each.until_ns - after[0].from_ns) / NS_PER_S - delivered
         if deficit > max(worst, EVEN_S * rate):
             worst, behind = deficit, True
         elif behind and deficit <= 0:
             behind, even_ns = False, each.until_ns
     return {
         "dip_records": round(worst),
-        "break_even_s": None if behind else round((even_ns - window.from_ns) / _NS_PER_S, 1),
+        "break_even_s": None if behind else round((even_ns - window.from_ns) / NS_PER_S, 1),
     }

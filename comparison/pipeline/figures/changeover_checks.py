@@ -1,25 +1,26 @@
 """Decide the checks on a group that changes over to the consumer protocol, member by member, and back.
 
 The counts are those of a real 4.1.1 with members of librdkafka, where they were the same in all repeats.
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun
+from comparison.pipeline.figures.deciding import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, needs, partitions_of
 from comparison.pipeline.figures.model import RESTART
 from kernel.designs import INCREMENTAL
 
 if TYPE_CHECKING:
-    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Change, Run
 
 CLASSIC_TYPE, CONSUMER_TYPE = "classic", "consumer"
 _NOT_THERE_AND_BACK = "not every member was restarted there and back"
 
 
+@needs("every member restarted with the other protocol, and back")
 def changes_over_and_back(run: Run) -> CheckResult:
     """The first member of the new protocol makes it a consumer group, and the last one that goes a classic one again.
 
@@ -49,13 +50,17 @@ def changes_over_and_back(run: Run) -> CheckResult:
     return (EXPECTED if types == expected and as_many and goes_on else NOT_EXPECTED), summary
 
 
+@needs(
+    "every member restarted with the other protocol, and back, with partitions that divide evenly among all members, "
+    "and one fewer"
+)
 def stops_by_protocol(run: Run) -> CheckResult:
     """A classic member with range stops all it has at each epoch, any other one only what moves."""
     restarts = _restarts(run)
     if not restarts:
         return UNKNOWN, _NOT_THERE_AND_BACK
     members = len(restarts) // 2
-    partitions = int(run.parameters.get("partitions", 0)) * int(run.parameters.get("topics", 1))
+    partitions = partitions_of(run)
     if members < 2 or partitions % (members * (members - 1)):
         return (
             UNKNOWN,
@@ -70,6 +75,7 @@ def stops_by_protocol(run: Run) -> CheckResult:
     return EXPECTED, summary
 
 
+@needs("every member restarted with the other protocol, and back, and a commit that the authority accepted")
 def nothing_repeated(run: Run) -> CheckResult:
     """What members of one protocol committed, those of the other go on from."""
     behind, commits = run.metrics["started_behind"], run.metrics["commits"]

@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from comparison.pipeline.figures.deciding import (
+    EXPECTED,
+    NOT_EXPECTED,
+    UNKNOWN,
+    counted_noun,
+    first_change,
+    named,
+    needs,
+    shown,
+)
 from comparison.pipeline.figures.model import RESTART
 from comparison.results.keys import COMPLETE, FORMING
-from comparison.results.outcomes import VerdictOutcome
 from kernel.designs import COORDINATED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Change, Counted, Run, Term
-
-#: None: the check does not apply to the run.
-CheckResult = tuple[VerdictOutcome, str] | None
-
-EXPECTED, UNKNOWN, NOT_EXPECTED = VerdictOutcome.EXPECTED, VerdictOutcome.UNKNOWN, VerdictOutcome.NOT_EXPECTED
 
 #: The share of a cut, less the takeover, in which two members must be seen delivering.
 TWO_DELIVERING_SHARE_MIN = 0.5
@@ -36,11 +41,7 @@ _NAMED_MAX = 5
 NONE_PREDICTED = "the model covers no change of this run"
 
 
-def counted_noun(count: float, what: str, several: str = "") -> str:
-    """`1 commit`, `2 commits`; `several` is the plural where an s is not enough."""
-    return f"{count:g} {what if count == 1 else several or what + 's'}"
-
-
+@needs("a numbered record that was acknowledged and delivered")
 def no_record_lost(run: Run) -> CheckResult:
     """Every acknowledged record was delivered to some member.
 
@@ -71,11 +72,7 @@ def _killed(run: Run) -> int:
     return by_steps + sum(change.change in CRASHES for change in run.changes)
 
 
-def injected_fault(run: Run, fault: str) -> Mapping[str, Any]:
-    """The first such fault that the scenario's steps inject, with its parameters; empty if there is none."""
-    return next((each for each in run.parameters.get("injected", []) if each.get("fault") == fault), {})
-
-
+@needs("a change of the group")
 def settles(run: Run) -> CheckResult:
     """Every partition has one owner again after each change and each fault.
 
@@ -106,17 +103,17 @@ def _outlasted(run: Run, change: Change) -> bool:
     return over_ms is not None and change.from_ms + over_ms > later_ms
 
 
+@needs("a commit that the authority accepted")
 def no_offset_moved_back(run: Run) -> CheckResult:
     """No accepted commit moves the offset of a partition back."""
-    moved_back = run.metrics["moved_back"]
-    if moved_back is None:
-        return UNKNOWN, "no commit was traced at the authority"
+    moved_back = shown(run.metrics["moved_back"], "no commit was traced at the authority")
     if moved_back:
         records = counted_noun(run.metrics["moved_back_records"] or 0, "record")
         return NOT_EXPECTED, f"{counted_noun(moved_back, 'offset')} moved back, by {records}"
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')}, none moved an offset back"
 
 
+@needs("a commit that the authority accepted")
 def final_offsets_kept(run: Run) -> CheckResult:
     """No committed offset is lost: at the end each one is as last committed, and within its log."""
     read = run.metrics["final_read"]
@@ -133,22 +130,20 @@ def final_offsets_kept(run: Run) -> CheckResult:
     return EXPECTED, f"{counted_noun(read, 'final offset')}, each as last committed and within its log"
 
 
+@needs("a commit that the authority accepted, and an owner there")
 def no_stale_write(run: Run) -> CheckResult:
     """Every accepted commit is from the owner of its partition, or comes while the partition has none."""
-    stale = run.metrics["stale_writes"]
-    if stale is None:
-        return UNKNOWN, "no commit or no owner was traced at the authority"
+    stale = shown(run.metrics["stale_writes"], "no commit or no owner was traced at the authority")
     if stale:
         return NOT_EXPECTED, f"{counted_noun(stale, 'commit')} accepted from a member that was not the owner"
     commits = counted_noun(run.metrics["commits"] or 0, "commit")
     return EXPECTED, f"{commits}, each from the owner or while the partition had no owner"
 
 
+@needs("a commit with an old generation or member id")
 def old_commits_refused(run: Run) -> CheckResult:
     """No commit with an old generation or member id is accepted, and at least one is tried."""
-    old = run.metrics["old_accepted"]
-    if old is None:
-        return UNKNOWN, "no commit was traced at the authority"
+    old = shown(run.metrics["old_accepted"], "no commit was traced at the authority")
     if old:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
     fenced, dropped = run.metrics["fenced"] or 0, run.metrics["dropped"] or 0
@@ -158,6 +153,7 @@ def old_commits_refused(run: Run) -> CheckResult:
     return EXPECTED, summary
 
 
+@needs("another broker that takes the group over during the cut", of_one_group=True)
 def old_coordinator_silenced(run: Run) -> CheckResult:
     """During the cut another broker takes over the group, and the old one acknowledges nothing more."""
     if not run.coordinators:
@@ -166,7 +162,7 @@ def old_coordinator_silenced(run: Run) -> CheckResult:
         return NOT_EXPECTED, f"{_named_term(late[0])} was still accepting after another broker took over"
     if old := run.metrics["old_accepted"]:
         return NOT_EXPECTED, f"{counted_noun(old, 'commit')} with an old generation accepted"
-    cut = next((change for change in run.changes if change.change == "cut"), None)
+    cut = first_change(run, "cut")
     if cut is None or cut.healed_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to heal"
     moves = [
@@ -196,11 +192,13 @@ def _named_term(term: Term) -> str:
     return f"{term.broker} (leader epoch {term.leader_epoch})"
 
 
+@needs("a commit that the authority accepted, and an owner there")
 def zombie_commits(run: Run) -> CheckResult:
     """A member that was replaced while it was paused commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=1)
 
 
+@needs("a commit that the authority accepted, and an owner there")
 def zombie_commits_after_a_cut(run: Run) -> CheckResult:
     """A member that was replaced while it was cut off commits, and moves an offset back: nothing fences it."""
     return _zombie_commits(run, stale_min=STALE_WRITES_IN_A_CUT_MIN)
@@ -223,11 +221,13 @@ def _zombie_commits(run: Run, *, stale_min: int) -> CheckResult:
     return NOT_EXPECTED, f"{summary}; the original consumer shows at least {stale_min} and 1"
 
 
+@needs("a session that expired, and a commit of a member after it was replaced")
 def no_write_of_an_ended_session(run: Run) -> CheckResult:
     """ZooKeeper takes nothing from a session that it has expired: a zombie writes in the session that follows."""
-    late, stale = run.metrics["of_ended_sessions"], run.metrics["stale_writes"]
-    if late is None:
-        return UNKNOWN, "ZooKeeper expired no session of a member, or its log was not traced"
+    late = shown(
+        run.metrics["of_ended_sessions"], "ZooKeeper expired no session of a member, or its log was not traced"
+    )
+    stale = run.metrics["stale_writes"]
     if late:
         return NOT_EXPECTED, f"{counted_noun(late, 'commit')} stored after the end of the session they were sent in"
     if not stale:
@@ -235,21 +235,20 @@ def no_write_of_an_ended_session(run: Run) -> CheckResult:
     return EXPECTED, f"{counted_noun(stale, 'commit')} from a non-owner, none in a session that had ended"
 
 
+@needs("a delivered record")
 def two_deliver_after_a_pause(run: Run) -> CheckResult:
     """A member that was replaced while it was paused delivers until it notices, and so does the new owner."""
-    seconds, records = run.metrics["two_delivering_partition_s"], run.metrics["stale_deliveries"]
-    if seconds is None:
-        return UNKNOWN, "no delivery was traced"
+    seconds = shown(run.metrics["two_delivering_partition_s"], "no delivery was traced")
+    records = run.metrics["stale_deliveries"]
     summary = f"{seconds:g} partition-seconds, {counted_noun(records or 0, 'record')} delivered by a non-owner"
     return (EXPECTED if seconds > 0 or records else NOT_EXPECTED), summary
 
 
+@needs("a takeover long enough before the heal of the cut", of_one_group=True)
 def two_deliver_during_a_cut(run: Run) -> CheckResult:
     """The member that is cut off delivers throughout the cut, its successor from the takeover on."""
-    longest = run.metrics["two_delivering_longest_s"]
-    cut = next((change for change in run.changes if change.change == "cut"), None)
-    if longest is None:
-        return UNKNOWN, "no delivery was traced"
+    longest = shown(run.metrics["two_delivering_longest_s"], "no delivery was traced")
+    cut = first_change(run, "cut")
     if cut is None or cut.healed_ms is None or cut.takeover_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to takeover and heal"
     possible_s = (cut.healed_ms - cut.takeover_ms) / 1000
@@ -262,6 +261,7 @@ def two_deliver_during_a_cut(run: Run) -> CheckResult:
     return (EXPECTED if longest >= TWO_DELIVERING_SHARE_MIN * possible_s else NOT_EXPECTED), summary
 
 
+@needs("a change whose counts have a formula", of_one_group=True)
 def counts_equal_the_model(run: Run) -> CheckResult:
     """Every count of every change equals its formula exactly.
 
@@ -311,6 +311,7 @@ def _mismatch(count: Counted) -> str:
     return f"{_with_noun(count.measured or 0, count.what)} instead of {count.model}"
 
 
+@needs("the counters of the run's own ZooKeeper servers")
 def counters_equal_the_trace(run: Run) -> CheckResult:
     """The servers counted exactly the traced operations, except for those in progress at a reading.
 
@@ -331,10 +332,3 @@ def counters_equal_the_trace(run: Run) -> CheckResult:
     apart = sum(abs(c.server - c.traced) for c in run.counters)
     under_way = f" except for {apart} in progress at a reading" if apart else ""
     return EXPECTED, f"{reads} reads and {writes} writes, as traced{under_way}"
-
-
-def named(change: Change) -> str:
-    """A short name of a change: `join to 5`, `restart 2`, or the fault's name."""
-    if change.change == RESTART:
-        return f"restart {change.round}"
-    return f"{change.change} to {change.members}" if change.members is not None else change.change

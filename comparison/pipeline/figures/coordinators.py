@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.results.run import Term
+from kernel.clock import in_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 LOADING_NS = 1_000_000_000
 #: How late a busy broker may trace what was durable before it was replaced. One that is not fenced goes on far longer.
 TRACED_LATE_NS = 1_000_000_000
-_NS_PER_MS = 1_000_000
 _INT32, _INT32_MIN = 1 << 32, -(1 << 31)
 
 
@@ -81,9 +81,9 @@ def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
         group=group,
         broker=term.process,
         leader_epoch=term.leader_epoch,
-        from_ms=round(term.t_ns / _NS_PER_MS, 3),
+        from_ms=in_ms(term.t_ns),
         commits=sum(stretch.commits for stretch in term.stretches),
-        last_ms=round(term.last_ns / _NS_PER_MS, 3) if term.last_ns is not None else None,
+        last_ms=in_ms(term.last_ns) if term.last_ns is not None else None,
         late=late,
     )
 

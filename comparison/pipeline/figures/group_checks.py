@@ -1,18 +1,28 @@
 """Decide the checks on the group as a whole: who waits, what goes on, what survives a coordinator.
 
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
+from comparison.pipeline.figures.deciding import (
+    EXPECTED,
+    NOT_EXPECTED,
+    UNKNOWN,
+    counted_noun,
+    first_change,
+    named,
+    needs,
+    shown,
+    timer_s,
+)
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE
 from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
-    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Change, Run, Term, Wait
 
 SLOW, FAILOVER = "slow", "failover"
@@ -25,10 +35,9 @@ STALLED_SHARE_MIN, STALLED_SHARE_MAX = 0.5, 0.25
 WAIT_MS_MIN = 1_000.0
 #: How much too early one of our timers may seem to fire, and how late rounds may be on a busy machine.
 DELAY_EARLY_SHARE, DELAY_LATE_S = 0.05, 5.0
-#: ZooKeeper's log has its times in milliseconds of the wall clock, as has a coordinator's timer.
-SILENT_EARLY_MS = 10.0
 
 
+@needs("a partition kept through a rebalance")
 def kept_goes_on(run: Run) -> CheckResult:
     """A kept partition never stops, and is delivered in the middle of the rebalance."""
     changes = [change for change in run.changes if change.change != FORMING]
@@ -49,20 +58,20 @@ def kept_goes_on(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; all {shown} in long rebalances went on delivering"
 
 
+@needs("a partition that a member claimed")
 def never_owned_by_two(run: Run) -> CheckResult:
     """No partition is ever claimed by two members at once, by what each of them believes."""
-    seconds = run.metrics["double_owned_partition_s"]
-    if seconds is None:
-        return UNKNOWN, "no ownership was traced"
+    seconds = shown(run.metrics["double_owned_partition_s"], "no ownership was traced")
     if seconds:
         return NOT_EXPECTED, f"{seconds:g} partition-seconds claimed by two members"
     return EXPECTED, f"{counted_noun(run.metrics['moved'] or 0, 'partition')} moved, none claimed by two members"
 
 
+@needs("a member with partitions that left, in more than one rebalance", of_one_group=True)
 def delay_honoured(run: Run) -> CheckResult:
     """A lost member's partitions stay unowned for the delay; not if the leader was lost, which knew of the delay."""
     delay_s = timer_s(run, "delay_ms")
-    change = next((change for change in run.changes if change.change in (LEAVE, CRASH)), None)
+    change = first_change(run, LEAVE, CRASH)
     if change is None or delay_s is None:
         return UNKNOWN, "the trace does not show a member leaving, or the configured delay"
     if change.stopped:
@@ -76,24 +85,10 @@ def delay_honoured(run: Run) -> CheckResult:
     return (EXPECTED if within else NOT_EXPECTED), summary
 
 
-def timer_s(run: Run, name: str) -> float | None:
-    timers = run.parameters.get("timers", {})
-    value = timers.get(name) if isinstance(timers, dict) else None
-    return float(value) / 1000 if value else None
-
-
-def was_silent_for_a_session(run: Run, change: Change) -> bool:
-    """Whether each member whose session was ended can have been silent for so long: then it was back too late."""
-    session_s = timer_s(run, "session_ms")
-    silent_ms = change.silent_ms
-    return session_s is not None and silent_ms is not None and silent_ms + SILENT_EARLY_MS >= session_s * 1000
-
-
+@needs("a coordinator killed, and a generation that goes on", of_one_group=True)
 def generation_kept(run: Run) -> CheckResult:
     """The group goes on under another coordinator, and no member has to rejoin."""
-    change = _failover(run)
-    if change is None:
-        return UNKNOWN, "no coordinator was killed"
+    change = shown(first_change(run, FAILOVER), "no coordinator was killed")
     successor = _successor(run, change)
     summary = f"{successor.broker} took over the group" if successor else "no broker was seen taking over the group"
     if change.rounds:
@@ -106,9 +101,10 @@ def generation_kept(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; no new generation began, no partition stopped"
 
 
+@needs("a broker that takes the group over, and a commit that the authority accepted", of_one_group=True)
 def acknowledged_commits_kept(run: Run) -> CheckResult:
     """Deliveries and commits continue from what the old coordinator had acknowledged."""
-    change = _failover(run)
+    change = first_change(run, FAILOVER)
     behind, moved_back, final = (run.metrics[name] for name in ("started_behind", "moved_back", "final_behind"))
     if behind is None or moved_back is None:
         return UNKNOWN, "no commit was traced at the authority"
@@ -120,10 +116,6 @@ def acknowledged_commits_kept(run: Run) -> CheckResult:
     if change is None or not _successor(run, change):
         return UNKNOWN, "no broker was seen taking over the group"
     return EXPECTED, f"{counted_noun(run.metrics['commits'] or 0, 'commit')} accepted, none lost in the takeover"
-
-
-def _failover(run: Run) -> Change | None:
-    return next((change for change in run.changes if change.change == FAILOVER), None)
 
 
 def _successor(run: Run, change: Change) -> Term | None:
@@ -145,12 +137,10 @@ def _after_sessions(run: Run, away_s: float) -> str:
     return f"after {away_s:.1f} s, and members with sessions of {session_s:g} s may have given up before"
 
 
+@needs("a member that was slowed down, and a rebalance", of_one_group=True)
 def waits_for_the_slow_member(run: Run) -> CheckResult:
     """All members revoke everything and wait: the whole group stands still until its slowest member joins."""
-    found = _slow_wait(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    wait, change, slow = found
+    wait, change, slow = _slow_wait(run)
     summary = _wait_summary(wait, change)
     if wait.waited_for != slow or change.stalled_s is None:
         return NOT_EXPECTED, f"{summary}, but {slow} was the slow member"
@@ -158,12 +148,10 @@ def waits_for_the_slow_member(run: Run) -> CheckResult:
     return (EXPECTED if enough else NOT_EXPECTED), summary
 
 
+@needs("a slow member that is waited for, long enough to deliver", of_one_group=True)
 def goes_on_while_it_waits(run: Run) -> CheckResult:
     """The group waits for its slow member, and goes on delivering what it keeps."""
-    found = _slow_wait(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    wait, change, _ = found
+    wait, change, _ = _slow_wait(run)
     summary = _wait_summary(wait, change)
     if change.stopped_kept:
         return NOT_EXPECTED, f"{summary}; {counted_noun(change.stopped_kept, 'partition')} stopped and given back"
@@ -172,9 +160,10 @@ def goes_on_while_it_waits(run: Run) -> CheckResult:
     return (EXPECTED if change.stalled_s * 1000 <= STALLED_SHARE_MAX * wait.longest_ms else NOT_EXPECTED), summary
 
 
+@needs("a member that was slowed down, and a rebalance meanwhile")
 def waits_for_nobody(run: Run) -> CheckResult:
     """Others take over what they are given while one member is slow; only what that one owns is not delivered."""
-    slow = next((change for change in run.changes if change.change == SLOW), None)
+    slow = first_change(run, SLOW)
     if slow is None or slow.healed_ms is None:
         return UNKNOWN, "the trace does not show a slow member from start to end"
     joined = next((each for each in run.changes if each.change == JOIN and each.from_ms >= slow.from_ms), None)
@@ -192,15 +181,12 @@ def waits_for_nobody(run: Run) -> CheckResult:
     return (EXPECTED if joined.stalled_s <= STALLED_SHARE_MAX * slow_s else NOT_EXPECTED), summary
 
 
-def _slow_wait(run: Run) -> tuple[Wait, Change, str] | str:
+def _slow_wait(run: Run) -> tuple[Wait, Change, str]:
     """The longest wait after a member was slowed down, the change that was held up, and the slow member."""
-    slow = next((change for change in run.changes if change.change == SLOW), None)
-    if slow is None:
-        return "no member was slowed down"
-    later = [wait for wait in run.waits if wait.from_ms >= slow.from_ms]
-    if not later:
-        return "no generation began after a member was slowed down"
-    wait = max(later, key=lambda each: each.longest_ms)
+    slow = shown(first_change(run, SLOW), "no member was slowed down")
+    later = (wait for wait in run.waits if wait.from_ms >= slow.from_ms)
+    longest = max(later, key=lambda each: each.longest_ms, default=None)
+    wait = shown(longest, "no generation began after a member was slowed down")
     held_up = [change for change in run.changes if change.from_ms <= wait.from_ms]
     return wait, held_up[-1], slow.target
 

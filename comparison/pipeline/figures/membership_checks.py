@@ -1,19 +1,31 @@
 """Decide the checks on who is a member and what each gets.
 
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, named
-from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN, timer_s, was_silent_for_a_session
+from comparison.pipeline.figures.deciding import (
+    EXPECTED,
+    NOT_EXPECTED,
+    UNKNOWN,
+    counted_noun,
+    first_change,
+    named,
+    needs,
+    partitions_of,
+    shown,
+    timer_s,
+    was_silent_for_a_session,
+)
+from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN
 from comparison.pipeline.figures.model import JOIN, RETURN
 from comparison.results.keys import FORMING
 
 if TYPE_CHECKING:
-    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Change, Run
 
 _NO_DUPLICATE = "no process was started with another one's group.instance.id"
@@ -28,9 +40,10 @@ RANGE = "range"
 STICKY = ("sticky", "cooperative-sticky")
 
 
+@needs("a member that was missed, and came back")
 def back_without_a_rebalance(run: Run) -> CheckResult:
     """A static member is missed for less than its session timeout: nobody else notices (KIP-345)."""
-    change = _named(run, RETURN)
+    change = first_change(run, RETURN)
     if change is None or change.converge_ms is None:
         return UNKNOWN, "the trace does not show a member that came back"
     summary = (
@@ -45,9 +58,10 @@ def back_without_a_rebalance(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; no rebalance, no other partition stopped"
 
 
+@needs("a member that was missed, and came back")
 def spared_by_the_delay(run: Run) -> CheckResult:
     """A member that is back within the delay gets its own partitions back, and the others keep theirs (KIP-415)."""
-    change = _named(run, RETURN)
+    change = first_change(run, RETURN)
     if change is None or change.converge_ms is None:
         return UNKNOWN, "the trace does not show a member that came back"
     summary = f"{_cost(change)}; unowned for up to {change.unowned_longest_s:.1f} s"
@@ -58,12 +72,13 @@ def spared_by_the_delay(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; {change.target} got its own back"
 
 
+@needs("a member that came back under load")
 def early_return_does_not_help(run: Run) -> CheckResult:
     """The partitions of a member that comes back under another id wait for the end of its old session.
 
     In zookeeper its claims stand until then; a coordinator waits for it, or counts it as a member.
     """
-    change, away_ms = _named(run, RETURN), run.parameters.get("away_ms")
+    change, away_ms = first_change(run, RETURN), run.parameters.get("away_ms")
     if change is None or not away_ms:
         return UNKNOWN, "the trace does not show a member that came back, or how long it was away"
     away_s = float(away_ms) / 1000
@@ -76,9 +91,10 @@ def early_return_does_not_help(run: Run) -> CheckResult:
     return (EXPECTED if change.unowned_longest_s >= away_s + LONGER_S_MIN else NOT_EXPECTED), summary
 
 
+@needs("a generation that began after a member was killed")
 def waits_for_the_dead(run: Run) -> CheckResult:
     """The group gathers for a member that is back, and waits for the one that died, which might still come."""
-    change = _named(run, RETURN)
+    change = first_change(run, RETURN)
     waits = [wait for wait in run.waits if change is not None and wait.from_ms >= change.from_ms]
     if change is None or not waits:
         return UNKNOWN, "no generation began after a member was killed"
@@ -91,31 +107,28 @@ def waits_for_the_dead(run: Run) -> CheckResult:
     return (EXPECTED if waited and wait.waited_for == change.target else NOT_EXPECTED), summary
 
 
+@needs("a member that came back under load")
 def its_place_is_gone(run: Run) -> CheckResult:
     """After its session a static member is a new one: a rebalance when it is removed, another one when it is back."""
-    change = _named(run, RETURN)
-    if change is None:
-        return UNKNOWN, "the trace does not show a member that came back"
+    change = shown(first_change(run, RETURN), "the trace does not show a member that came back")
     return (EXPECTED if change.rounds >= 2 and change.stopped else NOT_EXPECTED), _cost(change)
 
 
+@needs("a member that came back under load")
 def given_away_after_the_delay(run: Run) -> CheckResult:
     """When the delay has passed, others get the partitions; the member that is back gets others, or none of its own."""
-    change = _named(run, RETURN)
-    if change is None:
-        return UNKNOWN, "the trace does not show a member that came back"
+    change = shown(first_change(run, RETURN), "the trace does not show a member that came back")
     return (EXPECTED if change.moved and change.rounds >= 2 else NOT_EXPECTED), _cost(change)
 
 
+@needs("a process started with another one's group.instance.id")
 def older_is_fenced(run: Run) -> CheckResult:
     """The newer process with the same group.instance.id takes over without a rebalance; the older one learns of it.
 
     As brokers do since KAFKA-8225: the recorded conversations with 4.1.1 answer its Heartbeat, OffsetCommit, JoinGroup
     and SyncGroup with FENCED_INSTANCE_ID.
     """
-    change = _named(run, DUPLICATE)
-    if change is None:
-        return UNKNOWN, _NO_DUPLICATE
+    change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
     of_older = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
     others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in of_older]
     if others:
@@ -127,14 +140,13 @@ def older_is_fenced(run: Run) -> CheckResult:
     return EXPECTED, f"{change.target} was refused with FENCED_INSTANCE_ID; no rebalance, no other partition stopped"
 
 
+@needs("a process started with another one's group.instance.id")
 def newer_is_refused(run: Run) -> CheckResult:
     """A newer process with the same group.instance.id does not get in; the older one notices nothing.
 
     The recorded conversations with 4.1.1 answer its ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID (KIP-848).
     """
-    change = _named(run, DUPLICATE)
-    if change is None:
-        return UNKNOWN, _NO_DUPLICATE
+    change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
     older = [each for each in run.failures if each.startswith(f"{change.target}: ")]
     refused = [each for each in run.failures if "UNRELEASED_INSTANCE_ID" in each and each not in older]
     if older:
@@ -146,18 +158,20 @@ def newer_is_refused(run: Run) -> CheckResult:
     return EXPECTED, f"refused with UNRELEASED_INSTANCE_ID; {change.target} went on, no partition stopped"
 
 
+@needs("a member with partitions that unsubscribed")
 def taken_over_at_once(run: Run) -> CheckResult:
     """A member that unsubscribes leaves its group, so nobody waits for its session."""
-    change, lasts_s = _named(run, UNSUBSCRIBE), timer_s(run, "session_ms")
+    change, lasts_s = first_change(run, UNSUBSCRIBE), timer_s(run, "session_ms")
     if change is None or lasts_s is None or not change.moved:
         return UNKNOWN, "the trace does not show a member with partitions that unsubscribed, or the session timeout"
     summary = f"unowned for up to {change.unowned_longest_s:.1f} s, a session lasts {lasts_s:g} s; {_cost(change)}"
     return (EXPECTED if change.unowned_longest_s < lasts_s else NOT_EXPECTED), summary
 
 
+@needs("a member that unsubscribed")
 def missed_although_healthy(run: Run) -> CheckResult:
     """A static member sends no LeaveGroup when it unsubscribes, as Kafka's consumer (KAFKA-20985): others wait."""
-    change, lasts_s = _named(run, UNSUBSCRIBE), timer_s(run, "session_ms")
+    change, lasts_s = first_change(run, UNSUBSCRIBE), timer_s(run, "session_ms")
     if change is None or lasts_s is None:
         return UNKNOWN, "the trace does not show a member that unsubscribed, or the session timeout"
     heartbeat_s = timer_s(run, "heartbeat_ms") or 0.0
@@ -167,9 +181,10 @@ def missed_although_healthy(run: Run) -> CheckResult:
     return (EXPECTED if waited else NOT_EXPECTED), summary
 
 
+@needs("commits to ZooKeeper, and then to Kafka")
 def offsets_carried_over(run: Run) -> CheckResult:
     """Members with a coordinator go on where those of `zookeeper` committed."""
-    change, behind = _named(run, MIGRATION), run.metrics["started_behind"]
+    change, behind = first_change(run, MIGRATION), run.metrics["started_behind"]
     commits = run.metrics["commits"]
     if change is None or behind is None or not commits or change.converge_ms is None:
         return UNKNOWN, "the trace does not show a commit to Kafka, or a group that was started anew"
@@ -182,15 +197,17 @@ def offsets_carried_over(run: Run) -> CheckResult:
     return EXPECTED, summary
 
 
+@needs("records copied by a transactional application")
 def fenced_by_epoch(run: Run) -> CheckResult:
     """A newer producer with the same transactional.id raises the epoch, so the older one cannot write or commit.
 
     As 4.1.1 answered in the recorded conversation data/zombie: INVALID_PRODUCER_EPOCH from the partition's leader,
     PRODUCER_FENCED from the coordinator of the transaction (KIP-98).
     """
-    copies = next((each for each in run.copies if each.transactions), None)
-    if copies is None:
-        return UNKNOWN, "the trace does not show what a transactional application copied"
+    copies = shown(
+        next((each for each in run.copies if each.transactions), None),
+        "the trace does not show what a transactional application copied",
+    )
     summary = (
         f"{copies.copied} of {counted_noun(copies.records, 'record')} copied, {copies.twice} of them twice; the late "
         f"write: {copies.late_write or 'accepted'}, the late offset: {copies.late_offset or 'accepted'}, "
@@ -200,11 +217,13 @@ def fenced_by_epoch(run: Run) -> CheckResult:
     return (EXPECTED if fenced and copies.copied == copies.records and not copies.twice else NOT_EXPECTED), summary
 
 
+@needs("records copied without transactions")
 def copied_twice_without_transactions(run: Run) -> CheckResult:
     """Without a transactional.id the partition's leader knows no incarnations: what the older one writes is stored."""
-    copies = next((each for each in run.copies if not each.transactions), None)
-    if copies is None:
-        return UNKNOWN, "the trace does not show what an application copied without transactions"
+    copies = shown(
+        next((each for each in run.copies if not each.transactions), None),
+        "the trace does not show what an application copied without transactions",
+    )
     summary = (
         f"{copies.twice} of {counted_noun(copies.records, 'record')} copied twice; nothing fences a write, the group "
         f"fences the offset: {copies.late_offset or 'accepted'}"
@@ -212,6 +231,7 @@ def copied_twice_without_transactions(run: Run) -> CheckResult:
     return (EXPECTED if copies.twice and not copies.late_write and copies.late_offset else NOT_EXPECTED), summary
 
 
+@needs("an owner at the authority")
 def balance_by_strategy(run: Run) -> CheckResult:
     """Each strategy gives members with equal subscriptions the shares that its rule says."""
     tried = _tried(run)
@@ -228,6 +248,7 @@ def balance_by_strategy(run: Run) -> CheckResult:
     return EXPECTED, "most partitions less fewest: " + ", ".join(f"{n} with {name}" for name, n in worst.items())
 
 
+@needs("an owner at the authority")
 def sticky_moves_the_fewest(run: Run) -> CheckResult:
     """KIP-54: of all balanced assignments, sticky takes one that moves the fewest partitions."""
     tried = [(strategy, change) for strategy, change in _tried(run) if strategy in STICKY]
@@ -243,6 +264,7 @@ def sticky_moves_the_fewest(run: Run) -> CheckResult:
     return EXPECTED, "partitions moved: " + ", ".join(f"{n} with {name}" for name, n in moved.items())
 
 
+@needs("a lag of more than a second's records when members are added")
 def catches_up(run: Run) -> CheckResult:
     """Added while lag stands, members cost deliveries at first, and make up for them before the load ends."""
     before, dip, even_s = (run.metrics.get(name) for name in ("lag_before", "dip_records", "break_even_s"))
@@ -258,11 +280,12 @@ def catches_up(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; {made_up}; {run.metrics.get('lag_record_s') or 0:,.0f} record-seconds of lag in all"
 
 
+@needs("more members than partitions")
 def one_partition_each(run: Run) -> CheckResult:
     """With more members than partitions, no member owns two while others own none."""
     changes = _measured(run)
     known = [change for change in changes if change.balance is not None]
-    partitions = _partitions(run)
+    partitions = partitions_of(run)
     if not known or any((change.members or 0) < partitions for change in changes):
         return UNKNOWN, _NO_OWNERS if not known else "the group was smaller than its topics have partitions"
     worst = max(known, key=lambda change: change.balance or 0)
@@ -274,19 +297,19 @@ def one_partition_each(run: Run) -> CheckResult:
     return EXPECTED, f"no member owned two partitions; {idle}"
 
 
+@needs("a member that joined")
 def idle_member_stops_all(run: Run) -> CheckResult:
     """A member that joins and gets nothing costs every other one a stop: all is revoked before it is divided."""
-    change = _join(run)
-    if change is None:
-        return UNKNOWN, "no member joined"
-    partitions = _partitions(run)
+    change = shown(first_change(run, JOIN), "no member joined")
+    partitions = partitions_of(run)
     summary = f"{change.stopped} of {counted_noun(partitions, 'partition')} stopped, {change.stopped_kept} given back"
     return (EXPECTED if change.stopped >= partitions else NOT_EXPECTED), f"{summary}, for a member that got none"
 
 
+@needs("a member that joined, and a rebalance")
 def idle_member_stops_nobody(run: Run) -> CheckResult:
     """A member that joins and gets nothing stops no partition of the others."""
-    change = _join(run)
+    change = first_change(run, JOIN)
     if change is None or not change.rounds:
         return UNKNOWN, "no member joined, or no rebalance was traced"
     if change.stopped or change.moved:
@@ -297,6 +320,7 @@ def idle_member_stops_nobody(run: Run) -> CheckResult:
     return EXPECTED, f"{counted_noun(change.rounds, 'rebalance')}; no partition stopped or moved"
 
 
+@needs("an owner at the authority")
 def only_subscribers_own(run: Run) -> CheckResult:
     """Nobody owns a partition of a topic that it has not subscribed to."""
     known = [change for change in _measured(run) if change.unsubscribed is not None]
@@ -313,10 +337,6 @@ def _measured(run: Run) -> list[Change]:
     return [change for change in run.changes if change.change != FORMING and change.members is not None]
 
 
-def _named(run: Run, name: str) -> Change | None:
-    return next((change for change in run.changes if change.change == name), None)
-
-
 def _tried(run: Run) -> list[tuple[str, Change]]:
     """The joins and leaves of each strategy, which begin with its name."""
     words = [(*change.change.rpartition(" "), change) for change in run.changes]
@@ -328,11 +348,3 @@ def _cost(change: Change) -> str:
         f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.stopped, 'partition')} of others stopped, "
         f"{change.moved or 0} moved"
     )
-
-
-def _join(run: Run) -> Change | None:
-    return next((change for change in run.changes if change.change == JOIN), None)
-
-
-def _partitions(run: Run) -> int:
-    return int(run.parameters.get("partitions", 0)) * int(run.parameters.get("topics", 1))

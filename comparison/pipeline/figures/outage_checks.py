@@ -1,26 +1,31 @@
 """Decide the checks on runs in which ZooKeeper, a session, or the way to the authority fails.
 
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.pipeline.figures.checks import (
+from comparison.pipeline.figures.checks import two_deliver_during_a_cut
+from comparison.pipeline.figures.deciding import (
     EXPECTED,
     NOT_EXPECTED,
     UNKNOWN,
+    NotShown,
     counted_noun,
+    first_change,
     injected_fault,
-    two_deliver_during_a_cut,
+    needs,
+    shown,
+    timer_ms,
+    was_silent_for_a_session,
 )
-from comparison.pipeline.figures.group_checks import was_silent_for_a_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comparison.pipeline.figures.checks import CheckResult
+    from comparison.pipeline.figures.deciding import CheckResult
     from comparison.results.run import Change, Run
 
 #: As in the trace.
@@ -47,6 +52,7 @@ _UNANSWERED = ("ConnectionLost", "SessionExpired")
 # -- tries against the session timeout ---------------------------------------------------------------------------------
 
 
+@needs("a claim that met one of a killed member")
 def gives_up(run: Run) -> CheckResult:
     """A member whose claims meet those of a dead one fails all its tries before that one's session ends.
 
@@ -58,13 +64,14 @@ def gives_up(run: Run) -> CheckResult:
         return None
     failed = run.metrics["rebalances_failed"] or 0
     summary = _tried(run, tries, tries_ms, session_ms)
-    if not _change(run, KILL) or not run.metrics["attempts_failed"]:
+    if not first_change(run, KILL) or not run.metrics["attempts_failed"]:
         return UNKNOWN, f"{summary}; no claim met one of a killed member"
     if not failed and (run.metrics["attempts_failed"] or 0) < tries:
         return UNKNOWN, f"{summary}; the session ended before anybody had tried as often"
     return (EXPECTED if failed else NOT_EXPECTED), summary
 
 
+@needs("a claim that met one of a killed member")
 def outlasts_the_session(run: Run) -> CheckResult:
     """With tries that last longer than a session, no member gives up; where they do not, this is not judged.
 
@@ -76,14 +83,15 @@ def outlasts_the_session(run: Run) -> CheckResult:
     summary = _tried(run, tries, tries_ms, session_ms)
     if run.metrics["rebalances_failed"]:
         return NOT_EXPECTED, summary
-    if not _change(run, KILL) or not run.metrics["attempts_failed"]:
+    if not first_change(run, KILL) or not run.metrics["attempts_failed"]:
         return UNKNOWN, f"{summary}; no claim met one of a killed member"
     return EXPECTED, summary
 
 
+@needs("a member that was killed")
 def nobody_gives_up(run: Run) -> CheckResult:
     """One coordinator decides, so nobody has to try again, and no application gets an error."""
-    if _change(run, KILL) is None:
+    if first_change(run, KILL) is None:
         return UNKNOWN, "no member was killed"
     if run.failures:
         return NOT_EXPECTED, f"{counted_noun(len(run.failures), 'error')} reached applications: {run.failures[0]}"
@@ -93,7 +101,7 @@ def nobody_gives_up(run: Run) -> CheckResult:
 def _tries(run: Run) -> tuple[int, float, float | None]:
     settings = run.parameters.get("member_settings", {})
     tries = int(settings.get("rebalance.max.retries", 1))
-    return tries, tries * float(settings.get("rebalance.backoff.ms", 0)), _timer_ms(run, "session_ms")
+    return tries, tries * float(settings.get("rebalance.backoff.ms", 0)), timer_ms(run, "session_ms")
 
 
 def _tried(run: Run, tries: int, tries_ms: float, session_ms: float) -> str:
@@ -107,11 +115,10 @@ def _tried(run: Run, tries: int, tries_ms: float, session_ms: float) -> str:
 # -- ZooKeeper is away -------------------------------------------------------------------------------------------------
 
 
+@needs("a ZooKeeper server killed under load, and deliveries afterwards")
 def no_rebalance_without_zookeeper(run: Run) -> CheckResult:
     """While ZooKeeper has no leader it ends no session, so nobody leaves the group, and nobody is notified."""
-    change = _outage(run)
-    if change is None:
-        return UNKNOWN, "no ZooKeeper server was killed"
+    change = shown(_outage(run), "no ZooKeeper server was killed")
     summary = f"{counted_noun(change.rounds, 'rebalance')} of the group"
     if change.rounds:
         return NOT_EXPECTED, summary
@@ -121,6 +128,7 @@ def no_rebalance_without_zookeeper(run: Run) -> CheckResult:
     return EXPECTED, f"{summary}; {counted_noun(delivered, 'record')} delivered since"
 
 
+@needs("a ZooKeeper server killed under load")
 def delivers_without_zookeeper(run: Run) -> CheckResult:
     """Records come from brokers, which go on serving them; no member stops."""
     change = _outage(run)
@@ -134,6 +142,7 @@ def delivers_without_zookeeper(run: Run) -> CheckResult:
     return (EXPECTED if goes_on else NOT_EXPECTED), summary
 
 
+@needs("a ZooKeeper server killed under load, for longer than a session")
 def stands_still_without_zookeeper(run: Run) -> CheckResult:
     """A member that cannot reach ZooKeeper stops delivering before its session may have ended, and so do all."""
     change = _outage(run)
@@ -144,7 +153,7 @@ def stands_still_without_zookeeper(run: Run) -> CheckResult:
         f"{counted_noun(change.stopped, 'partition')} stopped, nothing was delivered for {change.stalled_s:.1f} s; "
         f"ZooKeeper was away for {held_s:.1f} s"
     )
-    session_ms = _timer_ms(run, "session_ms")
+    session_ms = timer_ms(run, "session_ms")
     if session_ms is None or held_s * 1000 < session_ms + SLACK_MS:
         return UNKNOWN, f"{summary}; too short to show anything"
     return (EXPECTED if change.stopped and change.stalled_s > STALLED_SHARE_MAX * held_s else NOT_EXPECTED), summary
@@ -153,7 +162,7 @@ def stands_still_without_zookeeper(run: Run) -> CheckResult:
 def _outage(run: Run) -> Change | None:
     """The change or fault that took servers of ZooKeeper away."""
     killed = (each for each in run.changes if each.change == KILL and each.target.startswith("zookeeper-"))
-    return _change(run, QUORUM_LOSS) or next(killed, None)
+    return first_change(run, QUORUM_LOSS) or next(killed, None)
 
 
 def _held_s(run: Run, change: Change) -> float:
@@ -172,15 +181,14 @@ def _delivered_since(run: Run, change: Change) -> int:
 # -- sessions that end -------------------------------------------------------------------------------------------------
 
 
+@needs("a session that was ended", of_one_group=True)
 def everybody_rebalances(run: Run) -> CheckResult:
     """An expired member is seen to leave and to come back; everybody stops, and it rebalances itself more than once.
 
     The originals' expired member rebalanced 3 times in all of 12 expiries (once for its new session, then once for
     each listener that is called again), and the others once or twice: notifications that come together are one.
     """
-    change = _change(run, EXPIRE)
-    if change is None:
-        return UNKNOWN, "no session was ended"
+    change = shown(first_change(run, EXPIRE), "no session was ended")
     members = int(run.parameters.get("members", 0))
     summary = (
         f"{counted_noun(change.attempts, 'attempt')} of {members} members, "
@@ -191,14 +199,13 @@ def everybody_rebalances(run: Run) -> CheckResult:
     return (EXPECTED if enough else NOT_EXPECTED), summary
 
 
+@needs("a session that was ended", of_one_group=True)
 def coordinator_notices_the_expiry(run: Run) -> CheckResult:
     """The coordinator watches the members' ids, so it takes the expired member's partitions and gives them back.
 
     It sees each member go and come back once, so it has no more to do than a rebalance for each.
     """
-    change = _change(run, EXPIRE)
-    if change is None:
-        return UNKNOWN, "no session was ended"
+    change = shown(first_change(run, EXPIRE), "no session was ended")
     summary = (
         f"{counted_noun(change.rounds, 'rebalance')}, {counted_noun(change.stopped, 'partition')} stopped, "
         f"{counted_noun(change.notifications, 'notification')} of members"
@@ -213,36 +220,30 @@ def coordinator_notices_the_expiry(run: Run) -> CheckResult:
 # -- owners that are gone ----------------------------------------------------------------------------------------------
 
 
+@needs("a release of partitions that outlived its session")
 def owner_nodes_deleted(run: Run) -> CheckResult:
     """Owner znodes of others were deleted by a release that outlived its session; nobody creates them again.
 
     The originals did the same: such a release deleted 3 owner nodes of another member.
     """
-    found = _interrupted(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    left, summary = found
+    left, summary = _interrupted(run)
     return (EXPECTED if left else NOT_EXPECTED), summary
 
 
+@needs("a release of partitions that outlived its session")
 def owner_nodes_kept(run: Run) -> CheckResult:
     """With fix.checked.release, every partition has its owner znode in the end."""
-    found = _interrupted(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    left, summary = found
+    left, summary = _interrupted(run)
     return (NOT_EXPECTED if left else EXPECTED), summary
 
 
-def _interrupted(run: Run) -> tuple[int, str] | str:
-    """How many partitions have no owner znode at the end; why that shows nothing, if no release was interrupted."""
-    left = run.metrics["left_unnamed"]
-    if left is None:
-        return "no owner was traced at the authority"
+def _interrupted(run: Run) -> tuple[int, str]:
+    """How many partitions have no owner znode at the end. Raises `NotShown` if no release was interrupted."""
+    left = shown(run.metrics["left_unnamed"], "no owner was traced at the authority")
     # One that is sent again may fail a second time: the session has expired.
     cut_off = max((run.zk_operations.get(f"delete ({error})", 0) for error in _UNANSWERED), default=0)
     if not cut_off:
-        return "no session ended in the middle of a release"
+        raise NotShown("no session ended in the middle of a release")
     without = f"{counted_noun(left, 'partition')} without an owner znode at the end, though members believe to own them"
     interrupted = f"{counted_noun(cut_off, 'release')} interrupted by the end of a session"
     return int(left), f"{without if left else 'every partition has its owner znode at the end'}; {interrupted}"
@@ -251,35 +252,29 @@ def _interrupted(run: Run) -> tuple[int, str] | str:
 # -- a member that comes and goes --------------------------------------------------------------------------------------
 
 
+@needs("a member that went and came back, several times", of_one_group=True)
 def storm(run: Run) -> CheckResult:
     """Every time that a flapping member goes or comes back, the whole group rebalances."""
-    found = _flapping(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    change, times, summary = found
+    change, times, summary = _flapping(run)
     return (EXPECTED if change.rounds >= STORM_SHARE_MIN * times else NOT_EXPECTED), summary
 
 
+@needs("a member that went and came back, several times", of_one_group=True)
 def no_storm(run: Run) -> CheckResult:
     """A member that comes back under its group.instance.id within its session timeout gets its partitions back."""
-    found = _flapping(run)
-    if isinstance(found, str):
-        return UNKNOWN, found
-    change, _, summary = found
+    change, _, summary = _flapping(run)
     if change.rounds and was_silent_for_a_session(run, change):
         return UNKNOWN, f"{summary}; the member was back only after its session"
     return (NOT_EXPECTED if change.rounds else EXPECTED), summary
 
 
-def _flapping(run: Run) -> tuple[Change, int, str] | str:
+def _flapping(run: Run) -> tuple[Change, int, str]:
     """The storm, how often the member was killed, and what it cost: rebalances a minute, and useful time."""
-    change = _change(run, FLAP)
-    times = injected_fault(run, FLAP).get("times")
-    if change is None or times is None:
-        return "no member was killed and started again several times"
+    nobody = "no member was killed and started again several times"
+    change, times = shown(first_change(run, FLAP), nobody), shown(injected_fault(run, FLAP).get("times"), nobody)
     lasted_ms = max(change.healed_ms or 0.0, change.converge_ms or 0.0)
     if not lasted_ms or not change.unowned_partition_s:
-        return "the trace does not show that a member was away"
+        raise NotShown("the trace does not show that a member was away")
     partitions = int(run.parameters.get("topics", 1)) * int(run.parameters.get("partitions", 1))
     useful = 1 - change.unowned_partition_s * 1000 / (partitions * lasted_ms)
     a_minute = change.rounds * 60_000 / lasted_ms
@@ -296,12 +291,13 @@ def _flapping(run: Run) -> tuple[Change, int, str] | str:
 # -- a link that is slow, or carries one direction only ----------------------------------------------------------------
 
 
+@needs("a cut of one direction that outlasts a session", of_one_group=True)
 def outlives_the_silence(run: Run) -> CheckResult:
     """A member that hears nothing stays in the group beyond its session timeout, because its requests arrive.
 
     Each attempt to connect again names the session, and a server that reads it starts the session's timer again.
     """
-    change, session_ms = _change(run, CUT), _timer_ms(run, "session_ms")
+    change, session_ms = first_change(run, CUT), timer_ms(run, "session_ms")
     if change is None or change.healed_ms is None or session_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to heal"
     session = f"the session is {session_ms / 1000:g} s"
@@ -314,21 +310,23 @@ def outlives_the_silence(run: Run) -> CheckResult:
     return (EXPECTED if change.takeover_ms >= session_ms + SLACK_MS else NOT_EXPECTED), summary
 
 
+@needs("a cut of one direction that outlasts a session", of_one_group=True)
 def two_deliver_past_the_session(run: Run) -> CheckResult:
     """The successor of a member that hears nothing delivers beside it, since nobody tells it.
 
     None if there is no successor (zookeeper.reconnect), or only just before the heal.
     """
-    change = _change(run, CUT)
+    change = first_change(run, CUT)
     if change is not None and (change.takeover_ms is None or change.takeover_ms + SLACK_MS > (change.healed_ms or 0)):
         return None
     return two_deliver_during_a_cut(run)
 
 
+@needs("a cut of one direction that outlasts a session", of_one_group=True)
 def replaces_a_silent_member(run: Run) -> CheckResult:
     """A member that is not answered sends no further heartbeat, so it is removed when its session timer ends."""
-    change = _change(run, CUT)
-    session_ms, heartbeat_ms = _timer_ms(run, "session_ms"), _timer_ms(run, "heartbeat_ms")
+    change = first_change(run, CUT)
+    session_ms, heartbeat_ms = timer_ms(run, "session_ms"), timer_ms(run, "heartbeat_ms")
     if change is None or change.healed_ms is None or session_ms is None:
         return UNKNOWN, "the trace does not show the cut from start to heal"
     latest_ms = session_ms + (heartbeat_ms or 0.0) + LATE_MS
@@ -341,6 +339,7 @@ def replaces_a_silent_member(run: Run) -> CheckResult:
     return (EXPECTED if change.takeover_ms <= latest_ms else NOT_EXPECTED), summary
 
 
+@needs("a link whose delay grows to near the session timeout", of_one_group=True)
 def outlasts_a_slow_link(run: Run) -> CheckResult:
     """A member behind a link that slows down stays in the group while it is heard from once a session, or longer.
 
@@ -348,7 +347,7 @@ def outlasts_a_slow_link(run: Run) -> CheckResult:
     so the next one arrives up to the way back, an interval and the way there after the one before it. On a machine
     that is late it comes still later, and nobody can say why the member was replaced early.
     """
-    change, session_ms = _change(run, GROWING), _timer_ms(run, "session_ms")
+    change, session_ms = first_change(run, GROWING), timer_ms(run, "session_ms")
     injected = injected_fault(run, GROWING)
     if change is None or change.healed_ms is None or session_ms is None or not injected:
         return UNKNOWN, "the trace does not show the slow link from start to heal"
@@ -360,7 +359,7 @@ def outlasts_a_slow_link(run: Run) -> CheckResult:
     replaced = f"replaced after {change.takeover_ms / 1000:.1f} s"
     if change.silent_ms is not None and not was_silent_for_a_session(run, change):
         return NOT_EXPECTED, f"{replaced}, at most {change.silent_ms / 1000:.1f} s after it was heard from; {session}"
-    interval_ms = _timer_ms(run, "heartbeat_ms") or session_ms * PING_SHARE
+    interval_ms = timer_ms(run, "heartbeat_ms") or session_ms * PING_SHARE
     ways_ms = [_delay_ms(injected, max(0.0, at_ms)) for at_ms in (change.takeover_ms - session_ms, change.takeover_ms)]
     apart_ms = sum(ways_ms) + interval_ms
     summary = f"{replaced}; by then heartbeats arrived up to about {apart_ms / 1000:.1f} s apart; {session}"
@@ -373,13 +372,3 @@ def _delay_ms(injected: Mapping[str, Any], at_ms: float) -> float:
     """Of one way, so long after it began to grow: in equal steps, the first one at once."""
     step = min(GROWING_STEPS, int(at_ms * GROWING_STEPS / float(injected["within_ms"])) + 1)
     return float(injected["to_ms"]) * step / GROWING_STEPS
-
-
-def _change(run: Run, name: str) -> Change | None:
-    return next((change for change in run.changes if change.change == name), None)
-
-
-def _timer_ms(run: Run, name: str) -> float | None:
-    timers = run.parameters.get("timers", {})
-    value = timers.get(name) if isinstance(timers, dict) else None
-    return float(value) if value else None

@@ -14,6 +14,7 @@ from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
 from comparison.results.keys import BELIEVED, CONFLICT, DELIVERING
 from comparison.results.run import Change, Delivery, FirstAttempt
+from kernel.clock import NS_PER_MS, NS_PER_S, in_ms, in_s
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.figures.window_counts import WindowCounts
     from comparison.pipeline.measured import AttemptEnded, ChangeWindow, Coverage, Measured, PartitionOwners, RunSpan
 
-_NS_PER_MS = 1_000_000
-_NS_PER_S = 1_000_000_000
 #: A shorter round, or one in which a partition gets fewer records, does not show whether kept partitions deliver.
 ROUND_NS_MIN = 500_000_000
 RECORDS_A_ROUND_MIN = 4
@@ -63,17 +62,17 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         change=window.change,
         round=window.round,
         members=window.members,
-        from_ms=_ms(window.from_ns),
-        settled_ms=_ms(window.settled_ns - window.from_ns) if window.settled_ns is not None else None,
-        healed_ms=_ms(window.healed_ns - window.from_ns) if window.healed_ns is not None else None,
+        from_ms=in_ms(window.from_ns),
+        settled_ms=in_ms(window.settled_ns - window.from_ns) if window.settled_ns is not None else None,
+        healed_ms=in_ms(window.healed_ns - window.from_ns) if window.healed_ns is not None else None,
         converge_ms=_converged_ms(window, believed, measured.span),
-        takeover_ms=_ms(named_ns - window.from_ns) if named_ns is not None else None,
+        takeover_ms=in_ms(named_ns - window.from_ns) if named_ns is not None else None,
         silent_ms=_silent_ms(measured, window),
         target=target,
         rounds=len(rounds),
-        unowned_partition_s=_s(believed.gap) if believed is not None else 0.0,
-        unowned_longest_s=_s(believed.gap_longest or 0) if believed is not None else 0.0,
-        two_delivering_partition_s=_s(delivering.doubled) if delivering is not None else 0.0,
+        unowned_partition_s=in_s(believed.gap) if believed is not None else 0.0,
+        unowned_longest_s=in_s(believed.gap_longest or 0) if believed is not None else 0.0,
+        two_delivering_partition_s=in_s(delivering.doubled) if delivering is not None else 0.0,
         moved=moved if owners else None,
         moved_minimum=_moved_minimum(measured, window, owners),
         balance=shares.balance(measured, window, run.parameters),
@@ -174,7 +173,7 @@ def _first_attempt(measured: Measured, window: ChangeWindow, tried: Sequence[Att
         return None
     first = tried[0]
     lasted = {
-        phase.phase: _ms(phase.until_ns - phase.from_ns)
+        phase.phase: in_ms(phase.until_ns - phase.from_ns)
         for phase in reversed(measured.phases)
         if phase.process == first.process and window.from_ns <= phase.from_ns and phase.until_ns <= first.t_ns
     }
@@ -183,7 +182,7 @@ def _first_attempt(measured: Measured, window: ChangeWindow, tried: Sequence[Att
 
 def _silent_ms(measured: Measured, window: ChangeWindow) -> float | None:
     inside = (each.longest_ns for each in measured.silences if window.from_ns <= each.t_ns < window.until_ns)
-    return min(map(_ms, inside), default=None)
+    return min(map(in_ms, inside), default=None)
 
 
 def _leader_before(measured: Measured, window: ChangeWindow) -> str:
@@ -197,7 +196,7 @@ def _kept(
     """Partitions kept through the change's rounds: in all rounds, in long ones, and delivered during long ones."""
     partitions = int(parameters.get("topics", 1)) * int(parameters.get("partitions", 0))
     rate = float(parameters.get("rate", 0)) or 1.0
-    least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * _NS_PER_S))
+    least_ns = max(ROUND_NS_MIN, round(RECORDS_A_ROUND_MIN * partitions / rate * NS_PER_S))
     examined = {number: measured.kept[number] for number in rounds if number in measured.kept}
     if not examined:
         return None, None, None
@@ -220,8 +219,8 @@ def delivery_of(measured: Measured) -> Delivery | None:
         return None
     end = (_drained_ns(measured, measured.span) - measured.span.start_ns) // BIN_NS
     return Delivery(
-        from_ms=_ms(measured.span.start_ns),
-        bin_ms=BIN_NS / _NS_PER_MS,
+        from_ms=in_ms(measured.span.start_ns),
+        bin_ms=BIN_NS / NS_PER_MS,
         records=[by_bin.get(number, 0) for number in range(min(end, max(by_bin) + 1))],
     )
 
@@ -244,7 +243,7 @@ def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:
     if first < 0 or first >= end:
         return None
     delivered = {each.bin for each in measured.delivered}
-    return sum(1 for number in range(first, end) if number not in delivered) * BIN_NS / _NS_PER_S
+    return sum(1 for number in range(first, end) if number not in delivered) * BIN_NS / NS_PER_S
 
 
 def _converged_ms(window: ChangeWindow, believed: Coverage | None, span: RunSpan | None) -> float | None:
@@ -256,12 +255,4 @@ def _converged_ms(window: ChangeWindow, believed: Coverage | None, span: RunSpan
     if believed.unsettled_until is None:
         return 0.0
     end_ns = min(window.until_ns, span.end_ns)
-    return _ms(believed.unsettled_until - window.from_ns) if believed.unsettled_until < end_ns else None
-
-
-def _ms(ns: int) -> float:
-    return round(ns / _NS_PER_MS, 3)
-
-
-def _s(ns: int) -> float:
-    return round(ns / _NS_PER_S, 3)
+    return in_ms(believed.unsettled_until - window.from_ns) if believed.unsettled_until < end_ns else None

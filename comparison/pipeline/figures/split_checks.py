@@ -1,19 +1,28 @@
 """Decide the checks on split brains: views that differ, and owners that nobody replaces.
 
-As in comparison.pipeline.figures.checks: a run's figures in, an outcome and its reason out.
+As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.checks import EXPECTED, NOT_EXPECTED, UNKNOWN, counted_noun, injected_fault
-from comparison.pipeline.figures.group_checks import timer_s
+from comparison.pipeline.figures.deciding import (
+    EXPECTED,
+    NOT_EXPECTED,
+    UNKNOWN,
+    counted_noun,
+    first_change,
+    injected_fault,
+    needs,
+    shown,
+    timer_s,
+)
 from comparison.results.keys import CONFLICT, OK
 
 if TYPE_CHECKING:
-    from comparison.pipeline.figures.checks import CheckResult
-    from comparison.results.run import Change, Run
+    from comparison.pipeline.figures.deciding import CheckResult
+    from comparison.results.run import Run
 
 #: As in the trace: a member that joins at a server that lags, and another one.
 BEHIND = "join-behind"
@@ -24,13 +33,10 @@ DELAY = "delay"
 LAG_SHARE_MIN = 0.5
 
 
-def _change(run: Run, name: str) -> Change | None:
-    return next((each for each in run.changes if each.change == name), None)
-
-
+@needs("a cut that outlasts a session, and an owner before it")
 def nobody_takes_over(run: Run) -> CheckResult:
     """While the brokers' sessions are gone as well, members take nothing over until the heal."""
-    cut = next((each for each in run.changes if each.change == "cut"), None)
+    cut = first_change(run, "cut")
     unnamed_s = run.metrics["unowned_authority_partition_s"]
     if cut is None or cut.healed_ms is None or unnamed_s is None:
         return UNKNOWN, "the trace does not show the cut from start to heal, or no owner was traced at the authority"
@@ -45,14 +51,13 @@ def nobody_takes_over(run: Run) -> CheckResult:
     return (EXPECTED if enough else NOT_EXPECTED), f"{summary}; nobody took anything over before the heal"
 
 
+@needs("an attempt of the member at the server that lags")
 def lagging_member_conflicts(run: Run) -> CheckResult:
     """The member at the server that lags decides by an old list, and claims what others have claimed.
 
     So do others' claims of what is not released yet; with a sync before the reads only those are left.
     """
-    change = _change(run, BEHIND)
-    if change is None:
-        return UNKNOWN, "the trace does not show the members that joined"
+    change = shown(first_change(run, BEHIND), "the trace does not show the members that joined")
     if not change.target_attempts:
         return UNKNOWN, "the trace shows no attempt of the member at the server that lags"
     summary = (
@@ -63,17 +68,14 @@ def lagging_member_conflicts(run: Run) -> CheckResult:
     return (EXPECTED if change.target_conflicts else NOT_EXPECTED), summary
 
 
+@needs("a sync of that member that waits for half the lag or more")
 def lagging_member_knows_the_group(run: Run) -> CheckResult:
     """With a sync before its reads, the first attempt of the member at the server that lags meets no claim of others.
 
     That the server lagged shows in how long that member waited for what its phase of reading the group begins with.
     """
-    change = _change(run, BEHIND)
-    if change is None:
-        return UNKNOWN, "the trace does not show the members that joined"
-    first = change.target_first
-    if first is None:
-        return UNKNOWN, "the trace shows no attempt of the member at the server that lags"
+    change = shown(first_change(run, BEHIND), "the trace does not show the members that joined")
+    first = shown(change.target_first, "the trace shows no attempt of the member at the server that lags")
     lag_ms = float(injected_fault(run, DELAY).get("by_ms", 0))
     waited_ms = (first.detect_ms or 0.0) + (first.join_ms or 0.0)
     settled = "did not settle" if change.converge_ms is None else f"settled after {change.converge_ms / 1000:.1f} s"

@@ -35,6 +35,7 @@ from comparison.pipeline.figures import (
     split_checks,
     with_settings,
 )
+from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
 from comparison.results.keys import COMPLETE
 from comparison.results.outcomes import Kind, VerdictOutcome, worst
 from comparison.results.run import Run, Verdict
@@ -57,6 +58,8 @@ from kernel.designs import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    from comparison.pipeline.figures.deciding import CheckResult
 
 #: Designs in which the counts of a restart can be predicted.
 RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
@@ -100,7 +103,7 @@ class Check:
     kind: Kind
     designs: tuple[str, ...]
     failing: Failing
-    decide: Callable[[Run], checks.CheckResult]
+    decide: Callable[[Run], CheckResult]
     given: Callable[[Mapping[str, str]], bool] = with_settings.always  #: for which of the run's settings
     key: str = ""  #: its name, if that is not another row's as well
     everywhere: bool = False  #: judges every scenario, but for these:
@@ -312,29 +315,6 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-#: What these look at is the group's; where a run has several groups, nobody can say whose it is.
-_ABOUT_ONE_GROUP = frozenset(
-    {
-        checks.counts_equal_the_model,
-        checks.old_coordinator_silenced,
-        checks.two_deliver_during_a_cut,
-        group_checks.acknowledged_commits_kept,
-        group_checks.delay_honoured,
-        group_checks.generation_kept,
-        group_checks.goes_on_while_it_waits,
-        group_checks.waits_for_the_slow_member,
-        outage_checks.coordinator_notices_the_expiry,
-        outage_checks.everybody_rebalances,
-        outage_checks.outlives_the_silence,
-        outage_checks.no_storm,
-        outage_checks.outlasts_a_slow_link,
-        outage_checks.replaces_a_silent_member,
-        outage_checks.storm,
-        outage_checks.two_deliver_past_the_session,
-    }
-)
-
-
 def has_several_ways(name: str) -> bool:
     """Whether it depends on the scenario how this check is decided."""
     ways = {(design, check.decide) for check in CHECKS if check.name == name for design in check.designs}
@@ -356,7 +336,7 @@ def _verdict(check: Check, run: Run) -> Verdict | None:
     outcome, reason = result
     if run.problems:
         return _unknown(check, f"{_first_problem(run)}; as recorded: {reason}")
-    if len(run.groups) > 1 and check.decide in _ABOUT_ONE_GROUP:
+    if len(run.groups) > 1 and check.decide in ABOUT_ONE_GROUP:
         return _unknown(check, f"the run has {len(run.groups)} groups, this is about one; as recorded: {reason}")
     open_ = {
         VerdictOutcome.EXPECTED: check.kind is not Kind.HISTORY,
@@ -377,7 +357,7 @@ _ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
 def _first_problem(run: Run) -> str:
     """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
     first, *more = run.problems
-    return f"{first} (and {checks.counted_noun(len(more), 'more problem')} of the trace)" if more else first
+    return f"{first} (and {counted_noun(len(more), 'more problem')} of the trace)" if more else first
 
 
 def _doubt(run: Run) -> str:

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from comparison.pipeline.measured import GroupMemberLeft, ProcessEnded
 from comparison.results.run import Phase, Wait
+from kernel.clock import in_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.pipeline.measured import GroupEvent, Measured, MemberPhase, Round
+    from comparison.pipeline.measured import Measured, MemberPhase, Round
 
-_NS_PER_MS = 1_000_000
 #: If a generation begins this long after the last join, the group was waiting for another member.
 _LATE_NS = 200_000_000
 
@@ -46,39 +46,28 @@ def phase_times(phases: Iterable[MemberPhase]) -> list[Phase]:
         Phase(
             phase=phase,
             n=len(times),
-            median_ms=round(median(times) / _NS_PER_MS, 3),
-            max_ms=round(max(times) / _NS_PER_MS, 3),
-            total_ms=round(sum(times) / _NS_PER_MS, 3),
+            median_ms=in_ms(median(times)),
+            max_ms=in_ms(max(times)),
+            total_ms=in_ms(sum(times)),
         )
         for phase, times in sorted(lasted.items())
     ]
 
 
-def waits_of(
-    rounds: Iterable[Round], group: Iterable[GroupEvent], phases: Sequence[MemberPhase], ended: Mapping[str, int]
-) -> list[Wait]:
+def waits_of(measured: Measured) -> list[Wait]:
     """Which member each generation waited for, and how long.
 
     That is the last one to enter the phase `join`; or one that left or was removed after all others had joined; or one
-    that did not join before the rebalance timeout and stayed in the group (as static members do). `ended` has the end
-    of each process that ended.
+    that did not join before the rebalance timeout and stayed in the group (as static members do).
     """
-    rounds = [each for each in rounds if each.gathered_ns is not None]  # the others have no barrier
-    members = _Members.of(group, phases if rounds else (), ended)
-    return [wait for each in rounds if (barrier := members.barrier(each)) is not None and (wait := _wait(barrier))]
+    return [wait for _, barrier in _barriers(measured) if (wait := _wait(barrier))]
 
 
 def wait_table(measured: Measured) -> pa.Table:
     """Every member at every barrier: WAIT_SCHEMA."""
-    ended = {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
-    has_barriers = any(each.gathered_ns is not None for each in measured.rounds)
-    members = _Members.of(measured.group, measured.phases if has_barriers else (), ended)
     rows: list[dict[str, Any]] = []
-    for number, each in enumerate(measured.rounds):
-        barrier = members.barrier(each)
-        if barrier is None:
-            continue
-        of_round = {"round": number, "group": each.group}
+    for number, barrier in _barriers(measured):
+        of_round = {"round": number, "group": barrier.of.group}
         for (process, member), joined_ns in barrier.came.items():
             waited = 0 if process == barrier.waited_for else barrier.waited_ns(joined_ns)
             rows.append(
@@ -111,23 +100,34 @@ class _Barrier(NamedTuple):
         return max(0, self.last_ns - max(joined_ns, self.of.from_ns))
 
 
+def _barriers(measured: Measured) -> Iterator[tuple[int, _Barrier]]:
+    """The numbers of the rounds that have a barrier, with it."""
+    ended = {event.target: event.t_ns for event in measured.runner if isinstance(event, ProcessEnded)}
+    left = [event for event in measured.group if isinstance(event, GroupMemberLeft)]
+    has_barriers = any(each.gathered_ns is not None for each in measured.rounds)
+    members = _Members(measured.phases if has_barriers else (), left, ended)
+    for number, each in enumerate(measured.rounds):
+        if (barrier := members.barrier(each)) is not None:
+            yield number, barrier
+
+
 def _wait(barrier: _Barrier) -> Wait | None:
     waited = [barrier.waited_ns(ns) for (process, _), ns in barrier.came.items() if process != barrier.waited_for]
     if not waited or barrier.waiting < 1:
         return None
     return Wait(
         generation=barrier.of.generation,
-        from_ms=round(barrier.of.from_ns / _NS_PER_MS, 3),
+        from_ms=in_ms(barrier.of.from_ns),
         waited_for=barrier.waited_for,
         gone=barrier.gone,
         waiting=barrier.waiting,
-        longest_ms=round(max(waited) / _NS_PER_MS, 3),
-        total_ms=round(sum(waited) / _NS_PER_MS, 3),
+        longest_ms=in_ms(max(waited)),
+        total_ms=in_ms(sum(waited)),
     )
 
 
 class _Members:
-    """What the trace shows about one run's members."""
+    """What the trace shows about one run's members; `ended` has the end of each process that ended."""
 
     def __init__(
         self, phases: Sequence[MemberPhase], left: Sequence[GroupMemberLeft], ended: Mapping[str, int]
@@ -140,10 +140,6 @@ class _Members:
         for each in phases:
             place = each.group, each.process
             self._first_ns[place] = min(each.from_ns, self._first_ns.get(place, each.from_ns))
-
-    @classmethod
-    def of(cls, group: Iterable[GroupEvent], phases: Sequence[MemberPhase], ended: Mapping[str, int]) -> _Members:
-        return cls(phases, [event for event in group if isinstance(event, GroupMemberLeft)], ended)
 
     def barrier(self, each: Round) -> _Barrier | None:
         """None without a coordinator, and where nobody joined."""

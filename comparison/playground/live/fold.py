@@ -21,7 +21,7 @@ from comparison.playground import messages
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Fact, Feed
 from comparison.playground.live.lanes import Lanes
-from comparison.playground.live.ownership import Ownership, place_of
+from comparison.playground.live.ownership import LiveOwnership, place_of
 from comparison.playground.live.roster import Roster
 from comparison.playground.live.tree import Tree
 from comparison.screen.counted import counted
@@ -44,9 +44,9 @@ class GroupFold:
         self._design = first.design
         self._feed = Feed(coordinated=first.coordinated)
         self._lanes = Lanes()
-        self._ownership = Ownership(self._lanes, self._feed)
         self._counting = Counting(self._feed, coordinated=first.coordinated)
         self._cover = Cover()
+        self._ownership = LiveOwnership(self._cover.ownership, self._lanes, self._feed)
         self._roster = Roster(first.table, self._lanes, self._feed, self._ownership, coordinated=first.coordinated)
         self._tree = Tree()
         self._admitted: dict[str, None] = {}  #: ids that the authority lists as members
@@ -73,7 +73,7 @@ class GroupFold:
             if event.get("member") and str(event["member"]) not in self._roster.places:
                 self._roster.places[str(event["member"])] = member
                 # The authority may have named it before it said its first word.
-                self._ownership.rename(self._roster.place)
+                self._ownership.look_named(at_ms, self._roster.place)
             self._counting.count(int(at_ms), member, event)
         if handler := self._handlers.get(str(event["kind"])):
             handler(at_ms, event)
@@ -154,13 +154,8 @@ class GroupFold:
     def offset_refused(self, at_ms: float, event: Event) -> None:
         self._counting.refuse(int(at_ms), self._roster.place(str(event["by"])), event)
 
-    def authority_named(self, at_ms: float, event: Event) -> None:
-        self._ownership.name(at_ms, f"{event['topic']}-{event['partition']}", self._roster.place(str(event["owner"])))
-
-    def authority_cleared(self, at_ms: float, event: Event) -> None:
-        partition = f"{event['topic']}-{event['partition']}"
-        if self._ownership.named.get(partition) == self._roster.place(str(event["owner"])):
-            self._ownership.name(at_ms, partition, "")
+    def named(self, at_ms: float, _event: Event) -> None:
+        self._ownership.look_named(at_ms, self._roster.place)
 
     def group_member_joined(self, _at_ms: float, event: Event) -> None:
         self._admitted[str(event["id"])] = None
@@ -198,13 +193,11 @@ OF_GROUP: Mapping[str, str] = {
         "records_acked",
         "offset_written",
         "offset_refused",
-        "authority_named",
-        "authority_cleared",
         "group_member_joined",
         "group_member_left",
         "group_changed",
     )
-}
+} | dict.fromkeys(("authority_named", "authority_cleared"), "named")
 #: ... or of `Roster`.
 OF_MEMBERS: Mapping[str, str] = {
     kind: kind
@@ -223,4 +216,4 @@ OF_MEMBERS: Mapping[str, str] = {
         "rebalance_ended",
         "zk_waiting",
     )
-} | dict.fromkeys(("partitions_assigned", "partitions_revoked", "partitions_lost"), "owned")
+} | dict.fromkeys(("partitions_assigned", "partitions_revoked", "partitions_lost"), "claimed")

@@ -1,17 +1,34 @@
-"""The intervals of a group's lanes, as they open and close. Pure."""
+"""The layout of a group's live lanes: intervals as they open and close, with their rows and colours. Pure.
+
+Between the intervals of those who are named or deliver lie others, which follow from them: nobody, or several at once.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from comparison.playground import messages
+from comparison.report.drawing.palette import style
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _Key = tuple[messages.IntervalKind, str, str]
+_KIND = messages.IntervalKind
+#: What of a lane is shown while it has no member.
+_NOBODY = {_KIND.NAMED: _KIND.UNNAMED, _KIND.DELIVERING: _KIND.NOBODY}
+#: More members than these at once share the last row.
+ROWS_MAX = 3
+
+
+def style_of(member: str) -> str:
+    """The classes of a member's bars: m1 has the first colour, in every design and in all its lives."""
+    number = re.search(r"\d{1,9}", member, re.ASCII)
+    return style(max(0, int(number[0]) - 1 if number else 0))
 
 
 class Lanes:
@@ -22,34 +39,38 @@ class Lanes:
         self._changed: dict[int, messages.Interval] = {}
         self._ids = 0
 
-    def open(
-        self, kind: messages.IntervalKind, member: str, at_ms: float, *, partition: str = "", label: str = ""
-    ) -> None:
+    def open(self, kind: _KIND, member: str, at_ms: float, *, partition: str = "", label: str = "") -> None:
         """Open an interval, unless it is open."""
-        key = (kind, member, partition or label)
-        if key in self._open:
-            return
-        made = messages.Interval(
-            id=self._ids, kind=kind, member=member, from_ms=int(at_ms), partition=partition, label=label
-        )
-        self._ids += 1
-        self._open[key] = self._changed[made.id] = made
+        if (kind, member, partition or label) not in self._open:
+            taken = {each.row for each in self._having(_KIND.DELIVERING, partition)}
+            row = next(number for number in range(ROWS_MAX) if number == ROWS_MAX - 1 or number not in taken)
+            self._add(
+                kind,
+                member,
+                at_ms,
+                partition=partition,
+                label=label,
+                style=style_of(member)
+                if kind is not _KIND.PHASE
+                else "phase p-" + re.sub(r"\W", "", label, flags=re.A),
+                row=row if kind is _KIND.DELIVERING else 0,
+            )
+            self._follow(kind, at_ms, partition)
 
-    def close(
-        self, kind: messages.IntervalKind, member: str, at_ms: float, *, partition: str = "", label: str = ""
-    ) -> None:
+    def close(self, kind: _KIND, member: str, at_ms: float, *, partition: str = "", label: str = "") -> None:
         """Close an interval, if it is open."""
-        known = self._open.pop((kind, member, partition or label), None)
-        if known is not None:
-            self._changed[known.id] = replace(known, to_ms=max(int(at_ms), known.from_ms))
+        if (kind, member, partition or label) in self._open:
+            self._end((kind, member, partition or label), at_ms)
+            self._follow(kind, at_ms, partition)
 
-    def rename(self, kind: messages.IntervalKind, member: str, now: str, *, partition: str) -> None:
+    def rename(self, kind: _KIND, member: str, now: str, *, partition: str) -> None:
         """An open interval is another member's."""
         known = self._open.pop((kind, member, partition), None)
         if known is not None:
-            self._open[kind, now, partition] = self._changed[known.id] = replace(known, member=now)
+            renamed = replace(known, member=now, style=style_of(now))
+            self._open[kind, now, partition] = self._changed[known.id] = renamed
 
-    def close_all(self, kind: messages.IntervalKind, member: str, at_ms: float) -> None:
+    def close_all(self, kind: _KIND, member: str, at_ms: float) -> None:
         """Close all intervals of this kind that a member has open."""
         for of_kind, of_member, what in [key for key in self._open if key[:2] == (kind, member)]:
             self.close(of_kind, of_member, at_ms, partition=what)
@@ -58,3 +79,37 @@ class Lanes:
         """The intervals that opened or closed since the last call; one that did both comes once, closed."""
         changed, self._changed = self._changed, {}
         yield from changed.values()
+
+    # -- parts ------------------------------------------------------------------------------------------------
+
+    def _having(self, kind: _KIND, partition: str) -> list[messages.Interval]:
+        return [each for key, each in self._open.items() if key[0] is kind and key[2] == partition]
+
+    def _add(self, kind: _KIND, member: str, at_ms: float, **given: str | int) -> None:
+        made = messages.Interval(id=self._ids, kind=kind, member=member, from_ms=int(at_ms), **given)  # type: ignore[arg-type]
+        self._ids += 1
+        self._open[kind, member, made.partition or made.label] = self._changed[made.id] = made
+
+    def _end(self, key: _Key, at_ms: float) -> None:
+        known = self._open.pop(key)
+        self._changed[known.id] = replace(known, to_ms=max(int(at_ms), known.from_ms))
+
+    def _follow(self, kind: _KIND, at_ms: float, partition: str) -> None:
+        """Whether a partition has nobody now, or several."""
+        if kind not in _NOBODY:
+            return
+        members = [each.member for each in self._having(kind, partition)]
+        wanted = (
+            (_NOBODY[kind], "")
+            if not members
+            else (_KIND.BOTH, " + ".join(sorted(members, key=natural)))
+            if members[1:]
+            else None
+        )
+        kinds = (_NOBODY[kind], *([_KIND.BOTH] if kind is _KIND.DELIVERING else []))
+        there = [key for key in self._open if key[0] in kinds and key[2] == partition]
+        for key in there:
+            if key[:2] != wanted:
+                self._end(key, at_ms)
+        if wanted is not None and not any(key[:2] == wanted for key in there):
+            self._add(*wanted, at_ms, partition=partition)

@@ -1,7 +1,9 @@
-"""The two truths about each partition: whom the authority names, and who delivers. Pure.
+"""Who has each partition, as the page shows it: whom the authority names, and who believes to own it. Pure.
 
-A member delivers what it believes to own while its process runs: one that is frozen delivers nothing, and one that is
-cut off from its authority goes on. Times are milliseconds of the game.
+Both are those of `comparison.ownership`, under the names of places. Who believes to own a partition is said to deliver
+it while its process runs: a frozen one delivers nothing, and one that is cut off goes on. The fold's own view
+`delivering` is made of polls, and would show a group with few records as one without owners; it is what the counters
+count. Times are milliseconds of the game.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from comparison.playground import messages
 from comparison.playground.live.feed import RELEASED, Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from comparison.ownership.fold import Unit
+    from comparison.ownership.fold import Key, Ownership
     from comparison.playground.live.feed import Feed
     from comparison.playground.live.lanes import Lanes
 
@@ -28,6 +30,10 @@ def place_of(process: str) -> str:
     return process.partition(".")[0]
 
 
+def _name(key: Key) -> str:
+    return f"{key.topic}-{key.partition}"
+
+
 @dataclass(slots=True)
 class _Since:
     """Since when a partition has two deliverers, or none."""
@@ -38,17 +44,18 @@ class _Since:
     told: bool = False
 
 
-class Ownership:
-    """Who delivers which partition, and whom the authority names."""
+class LiveOwnership:
+    """What a page shows of a group's ownership, and what the feed says when it changes."""
 
-    def __init__(self, lanes: Lanes, feed: Feed) -> None:
+    def __init__(self, ownership: Ownership, lanes: Lanes, feed: Feed) -> None:
         self.named: dict[str, str] = {}  #: partition -> member
         self.cut: set[str] = set()  #: members that are cut off
-        self.changed: set[str] = set()  #: partitions whose truths changed; the reader clears it
+        self.changed: set[str] = set()  #: partitions whose owners changed; the reader clears it
+        self._ownership = ownership
         self._lanes = lanes
         self._feed = feed
-        self._beliefs: dict[Unit, frozenset[str]] = {}
-        self._frozen: set[str] = set()  #: processes
+        self._silent: set[str] = set()  #: processes that are frozen or have ended
+        self._owners: dict[str, str] = {}  #: partition -> owner, by the authority's own name for it
         self._delivering: dict[str, tuple[str, ...]] = {}
         self._two: dict[str, _Since] = {}
         self._nobody: dict[str, _Since] = {}
@@ -60,50 +67,54 @@ class Ownership:
 
     def believed_by(self, process: str) -> frozenset[str]:
         """What a process believes to own, frozen or not."""
-        return frozenset(tp for unit, owned in self._beliefs.items() if unit.process == process for tp in owned)
+        believed = self._ownership.believed.items()
+        return frozenset(_name(key) for key, units in believed if any(unit.process == process for unit in units))
 
     # -- what happens -----------------------------------------------------------------------------------------
 
-    def believe(self, at_ms: float, unit: Unit, owned: frozenset[str], why: str = RELEASED) -> None:
-        """A stream owns these partitions now, as it believes; `why` it no longer owns others."""
-        before = self._beliefs.get(unit, frozenset())
-        self._beliefs[unit] = owned
-        self._deliver(at_ms, before ^ owned, why)
+    def silence(self, at_ms: float, process: str, why: str) -> None:
+        """A process is frozen, or has ended."""
+        self._silent.add(process)
+        self.look(at_ms, why)
 
-    def close_member(self, at_ms: float, process: str, member: str) -> None:
-        self._drop(at_ms, [unit for unit in self._beliefs if unit[:2] == (process, member)], RELEASED)
+    def hear(self, at_ms: float, process: str) -> None:
+        """A process has started, or goes on."""
+        self._silent.discard(process)
+        self.look(at_ms)
 
-    def end_process(self, at_ms: float, process: str, how: str) -> None:
-        self._frozen.discard(process)
-        self._drop(at_ms, [unit for unit in self._beliefs if unit.process == process], how)
+    def look(self, at_ms: float, why: str = RELEASED) -> None:
+        """Some may believe to own other partitions now; `why` they no longer own some."""
+        self.advance(at_ms)
+        for key, units in sorted(self._ownership.believed.items()):
+            partition, before = _name(key), self.deliverers(_name(key))
+            now = tuple(sorted({place_of(unit.process) for unit in units if unit.process not in self._silent}))
+            if now == before:
+                continue
+            self._delivering[partition] = now
+            self.changed.add(partition)
+            for member in set(before).difference(now):
+                self._lanes.close(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
+            for member in sorted(set(now).difference(before)):
+                self._lanes.open(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
+            self._nobody_or_two(at_ms, partition, before, now, why)
 
-    def freeze(self, at_ms: float, process: str) -> None:
-        self._frozen.add(process)
-        self._deliver(at_ms, self.believed_by(process), "was frozen")
-
-    def thaw(self, at_ms: float, process: str) -> None:
-        self._frozen.discard(process)
-        self._deliver(at_ms, self.believed_by(process), RELEASED)
-
-    def name(self, at_ms: float, partition: str, member: str) -> None:
-        """The authority names a member, or nobody."""
-        before = self.named.get(partition, "")
-        if before == member:
-            return
-        self.named[partition] = member
-        self.changed.add(partition)
-        if before:
-            self._lanes.close(messages.IntervalKind.NAMED, before, at_ms, partition=partition)
-        if member:
-            self._lanes.open(messages.IntervalKind.NAMED, member, at_ms, partition=partition)
-
-    def rename(self, known_as: Callable[[str], str]) -> None:
-        """Some of those whom the authority names are known under another name now."""
-        for partition, owner in self.named.items():
-            if (member := known_as(owner)) != owner:
-                self.named[partition] = member
-                self.changed.add(partition)
-                self._lanes.rename(messages.IntervalKind.NAMED, owner, member, partition=partition)
+    def look_named(self, at_ms: float, known_as: Callable[[str], str]) -> None:
+        """The authority may name others now, or some of those whom it names be known under another name."""
+        owners = {_name(key): each.owner for key, each in self._ownership.named.items()}
+        for partition in sorted(self._owners.keys() | owners):
+            owner, before = owners.get(partition, ""), self.named.get(partition, "")
+            now = known_as(owner) if owner else ""
+            if now == before:
+                continue
+            if owner == self._owners.get(partition):
+                self._lanes.rename(messages.IntervalKind.NAMED, before, now, partition=partition)
+            else:
+                self._lanes.close(messages.IntervalKind.NAMED, before, at_ms, partition=partition)
+                if now:
+                    self._lanes.open(messages.IntervalKind.NAMED, now, at_ms, partition=partition)
+            self.named[partition] = now
+            self.changed.add(partition)
+        self._owners = owners
 
     def advance(self, at_ms: float) -> None:
         """Time has passed."""
@@ -114,26 +125,6 @@ class Ownership:
                     self._feed.add(int(since.at_ms), Fact(kind, since.members, since.why, partition))
 
     # -- parts ------------------------------------------------------------------------------------------------
-
-    def _drop(self, at_ms: float, units: Iterable[Unit], why: str) -> None:
-        gone = [self._beliefs.pop(unit) for unit in units]
-        self._deliver(at_ms, frozenset[str]().union(*gone), why)
-
-    def _deliver(self, at_ms: float, partitions: Iterable[str], why: str) -> None:
-        self.advance(at_ms)
-        for partition in sorted(partitions):
-            before = self.deliverers(partition)
-            units = (unit for unit, owned in self._beliefs.items() if partition in owned)
-            now = tuple(sorted({place_of(unit.process) for unit in units if unit.process not in self._frozen}))
-            if now == before:
-                continue
-            self._delivering[partition] = now
-            self.changed.add(partition)
-            for member in set(before).difference(now):
-                self._lanes.close(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
-            for member in sorted(set(now).difference(before)):
-                self._lanes.open(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
-            self._nobody_or_two(at_ms, partition, before, now, why)
 
     def _nobody_or_two(
         self, at_ms: float, partition: str, before: tuple[str, ...], now: tuple[str, ...], why: str

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from comparison.ownership.fold import unit_of
 from comparison.playground import messages
 from comparison.playground.live.feed import AUTHORITY, Fact, listed
+from comparison.playground.live.lanes import style_of
 from comparison.playground.live.ownership import place_of
 from comparison.playground.live.table import rows_of
 from comparison.screen.counted import counted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from comparison.playground.live.feed import Feed
     from comparison.playground.live.lanes import Lanes
-    from comparison.playground.live.ownership import Ownership
+    from comparison.playground.live.ownership import LiveOwnership
 
     Event = Mapping[str, object]
 
@@ -44,7 +44,13 @@ class Roster:
     """Everyone who is or was in the group, by place."""
 
     def __init__(
-        self, table: tuple[messages.StepRow, ...], lanes: Lanes, feed: Feed, ownership: Ownership, *, coordinated: bool
+        self,
+        table: tuple[messages.StepRow, ...],
+        lanes: Lanes,
+        feed: Feed,
+        ownership: LiveOwnership,
+        *,
+        coordinated: bool,
     ) -> None:
         self.members: dict[str, messages.Member] = {}
         self.places: dict[str, str] = {}  #: member id -> place
@@ -93,13 +99,14 @@ class Roster:
 
     # -- processes and faults ---------------------------------------------------------------------------------
 
-    def process_started(self, _at_ms: float, event: Event) -> None:
+    def process_started(self, at_ms: float, event: Event) -> None:
         process = str(event["target"])
         place = place_of(process)
         if not place.removeprefix("m").isdigit():
             return  # a broker
-        self.members[place] = messages.Member(name=place, process=process)
+        self.members[place] = messages.Member(name=place, style=style_of(place), process=process)
         self._faults[place] = set()
+        self._ownership.hear(at_ms, process)
 
     def process_ended(self, at_ms: float, event: Event) -> None:
         process = str(event["target"])
@@ -108,7 +115,7 @@ class Roster:
         member = self.members.get(place)
         if member is None:
             return
-        self._ownership.end_process(at_ms, process, how)
+        self._ownership.silence(at_ms, process, how)
         if member.process != process:  # another one has been started in its place
             return
         self.members[place] = replace(member, state=messages.MemberState.ENDED, ended=ended, delay_ms=0)
@@ -135,7 +142,7 @@ class Roster:
         elif fault == "cut":
             self._ownership.cut.add(place)
         elif fault == "freeze":
-            self._ownership.freeze(at_ms, process)
+            self._ownership.silence(at_ms, process, "was frozen")
         text = _FAULTS[fault][0].format(target=place, authority=self._authority, delay_ms=delay_ms)
         self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
 
@@ -151,7 +158,7 @@ class Roster:
         elif fault == "cut":
             self._ownership.cut.discard(place)
         elif fault == "freeze":
-            self._ownership.thaw(at_ms, process)
+            self._ownership.hear(at_ms, process)
         text = _FAULTS[fault][1].format(target=place, authority=self._authority)
         self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
 
@@ -180,24 +187,16 @@ class Roster:
         if member is not None and member.state is not messages.MemberState.ENDED:
             self.members[place] = replace(member, state=messages.MemberState.RUNNING, id=str(event["member"]))
 
-    def member_closed(self, at_ms: float, event: Event) -> None:
-        self._ownership.close_member(at_ms, str(event["process"]), str(event.get("member") or ""))
+    def member_closed(self, at_ms: float, _event: Event) -> None:
+        self._ownership.look(at_ms)
 
     def member_failed(self, at_ms: float, event: Event) -> None:
         error = str(event["error"])
         if not error.startswith("RebalanceFailed"):  # of the last attempt, which is reported
             self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), error))
 
-    def owned(self, at_ms: float, event: Event) -> None:
-        process = str(event["process"])
-        member = self.members.get(place_of(process))
-        if member is None or member.process != process or member.state is messages.MemberState.ENDED:
-            return
-        all_ = event["all"]
-        assert isinstance(all_, list)
-        owned = frozenset(f"{row['topic']}-{row['partition']}" for row in all_)
-        why = {"why": _LOST} if event["kind"] == "partitions_lost" else {}
-        self._ownership.believe(at_ms, unit_of(event), owned, **why)
+    def claimed(self, at_ms: float, event: Event) -> None:
+        self._ownership.look(at_ms, *([_LOST] if event["kind"] == "partitions_lost" else []))
 
     def rebalance_started(self, at_ms: float, event: Event) -> None:
         self._feed.add(int(at_ms), Fact("rebalancing", (place_of(str(event["process"])),)))

@@ -3,7 +3,6 @@
 
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const SVG = "http://www.w3.org/2000/svg";
-const COLOURS = 8, PATTERNS = 3;  // as in comparison/report/drawing/members.py
 
 export function printable(text) {
   return String(text).replace(UNPRINTABLE, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
@@ -46,15 +45,9 @@ export const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 export const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 export const several = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-// The classes of a member's bars: m1 has the first colour, in every design and in all its lives.
-export function styleOf(member) {
-  const number = Math.max(0, parseInt(/\d+/.exec(member)?.[0] ?? "1", 10) - 1);
-  return `k${number % COLOURS} t${Math.floor(number / COLOURS) % PATTERNS}`;
-}
-
-export const swatch = (member) =>
+export const swatch = (style) =>
   svg("svg", { class: "swatch", width: 14, height: 14, "aria-hidden": "true" },
-    svg("rect", { class: `bar ${styleOf(member)}`, x: 1, y: 1, width: 12, height: 12 }));
+    svg("rect", { class: `bar ${style}`, x: 1, y: 1, width: 12, height: 12 }));
 
 // Keeps one element for each key, in this order; `make` builds a new one, `update` brings each up to date.
 export function keyed(parent, items, key, make, update) {

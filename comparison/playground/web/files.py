@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from comparison.report.drawing.palette import PALETTE
+from comparison.report.drawing.svg import painter
+from comparison.report.markup import render
 from coordinator.groups.classic import states as classic
 from coordinator.groups.consumer.states import ConsumerGroupState as Epochs
 from coordinator.groups.server import states as server
@@ -49,13 +52,18 @@ class PageFile(NamedTuple):
 
 def page_files() -> Mapping[str, PageFile]:
     """All of them, by the name in the address."""
-    found = {"lanes.css": PageFile((files("comparison.report.drawing") / "lanes.css").read_bytes(), "text/css")}
-    for each in files(__package__).iterdir():
-        kind = TYPES.get(each.name[each.name.rfind(".") :])
-        if kind:
-            found["" if each.name == PAGE else each.name] = PageFile(each.read_bytes(), kind)
-    found["machines.json"] = PageFile(msgspec.json.encode(machines()), "application/json")
-    return found
+    drawings, own = files("comparison.report.drawing"), files(__package__)
+    texts = {each.name: each.read_text() for each in own.iterdir() if _suffix(each.name) in TYPES}
+    styles = [(drawings / name).read_text() for name in ("theme.css", "lanes.css")]
+    texts["lanes.css"] = "".join([*styles, render("drawing/palette.css.j2", **PALETTE)])
+    texts["painter.js"] = painter()
+    texts["machines.json"] = msgspec.json.encode(machines()).decode()
+    texts[PAGE] = texts[PAGE].replace("<!-- patterns -->", render("drawing/patterns.svg.j2", **PALETTE))
+    return {"" if name == PAGE else name: PageFile(text.encode(), TYPES[_suffix(name)]) for name, text in texts.items()}
+
+
+def _suffix(name: str) -> str:
+    return name[name.rfind(".") :]
 
 
 def machines() -> Mapping[str, list[tuple[str, str, list[str]]]]:

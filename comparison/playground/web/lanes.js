@@ -1,59 +1,31 @@
 // Live lanes of one design: a lane a partition, whom the authority names above, who delivers below. The right edge is
 // now. Everything is placed at its own time in one group, which moves to the left as time passes.
 
-import { clock, html, keyed, printable, put, say, several, styleOf, svg } from "./elements.js";
-import { stretches } from "./model.js";
+import { clock, html, keyed, printable, put, say, several, svg } from "./elements.js";
+import { fitting, inSight, overlapText, LETTER, OVERLAP } from "./painter.js";
 
-const TOP = 16, BAR = 10, SECOND = 9, STRIP = 13, GAP = 7, PHASE = 12, AXIS = 16;
-const ROWS_MAX = 3, LETTER = 6.2, LONGEST_MS = 8000;
+const TOP = 16, BAR = 10, SECOND = 9, GAP = 7, PHASE = 12, AXIS = 16;
+const LONGEST_MS = 8000;
 const ENDS = { cut: "heal", freeze: "continue", slow: "full speed", step: "last step" };
 const MANY = 12;  // partitions; above, lanes stand closer
+
+const isSeen = (fromMs) => ({ to_ms }) => to_ms === null || to_ms >= fromMs;
 
 // The rows of partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by
 // side.
 export function crowded(groups, fromMs) {
   const rows = new Map();
-  for (const group of groups) {
-    for (const [name, found] of byPartition(seenSince(group.intervals, fromMs), "delivering"))
-      if (stretches(found).some((each) => each.members.length > 1))
-        rows.set(name, Math.max(rows.get(name) ?? 2, Math.min(ROWS_MAX, 1 + Math.max(...packed(found)))));
+  for (const { intervals } of groups) {
+    const seen = intervals.filter(isSeen(fromMs));
+    for (const { partition } of seen.filter((each) => each.kind === "both" && each.to_ms !== each.from_ms)) {
+      const own = seen.filter((each) => each.kind === "delivering" && each.partition === partition);
+      rows.set(partition, Math.max(rows.get(partition) ?? 2, ...own.map((each) => each.row + 1)));
+    }
   }
   return rows;
 }
 
-// What the picture reaches back to, and of each lane the last one before that: what follows it may be a gap.
-function seenSince(intervals, fromMs) {
-  const last = new Map();
-  for (const each of intervals) {
-    if (each.to_ms === null || each.to_ms >= fromMs) continue;
-    const lane = `${each.kind}/${each.partition}`;
-    if (each.to_ms > (last.get(lane)?.to_ms ?? -1)) last.set(lane, each);
-  }
-  return intervals.filter((each) => each.to_ms === null || each.to_ms >= fromMs || last.get(`${each.kind}/${each.partition}`) === each);
-}
-
-function byPartition(intervals, kind) {
-  const found = new Map();
-  for (const each of intervals) {
-    if (each.kind !== kind) continue;
-    if (!found.has(each.partition)) found.set(each.partition, []);
-    found.get(each.partition).push(each);
-  }
-  return found;
-}
-
-const signed = (intervals) => intervals.map((each) => `${each.id}:${each.to_ms ?? ""}`).join();
-
-// The row of each interval: the first one that is free when it begins.
-function packed(intervals) {
-  const ends = [];
-  return intervals.map((each) => {
-    const row = ends.findIndex((end) => end <= each.from_ms);
-    const found = row >= 0 ? row : ends.length;
-    ends[found] = each.to_ms ?? Infinity;
-    return Math.min(found, ROWS_MAX - 1);
-  });
-}
+const signed = (intervals) => intervals.map((each) => `${each.id}:${each.to_ms ?? ""}:${each.member}`).join();
 
 // Whether one interval begins with the other and goes on as long: the name would stand twice.
 function covers(one, other) {
@@ -90,7 +62,7 @@ export class Lanes {
   // -- what has changed ------------------------------------------------------------------------------------------------
 
   update(group, now, rowsOf) {
-    const seen = seenSince(group.intervals, now.at_ms - this.windowMs);
+    const seen = group.intervals.filter(isSeen(now.at_ms - this.windowMs));
     const signature = [signed(seen), [...rowsOf].join(), group.partitions.map((each) => each.name).join(),
       group.members.map((each) => each.name).join()].join("|");
     if (signature !== this.signature) {
@@ -103,25 +75,19 @@ export class Lanes {
   }
 
   draw(group, seen, rowsOf) {
-    const named = byPartition(seen, "named"), delivering = byPartition(seen, "delivering");
     const before = this.strips;
     const gap = group.partitions.length > MANY ? 3 : GAP;
     this.strips = new Map();
     this.layout = new Map();
     this.names.replaceChildren();
     let y = TOP;
-    for (const { name, delivered, deliverers } of group.partitions) {
+    for (const { name } of group.partitions) {
       const rows = rowsOf.get(name) ?? 1, height = BAR + (rows - 1) * SECOND;
       this.layout.set(name, { named: y, delivering: y + BAR + 1 });
       this.name(name, y + BAR + 4);
-      const own = [named.get(name) ?? [], delivering.get(name) ?? []];
-      // Nobody has had it for longer than intervals are kept.
-      const isBare = delivered > 0 && !deliverers.length && !own[1].length;
-      this.strip(before, `lane ${name}`, `${height} ${isBare} ${own.map(signed).join("|")}`, y, () => {
-        this.lane(height, rows > 1, ...own);
-        if (isBare) this.bar({ from_ms: 0, to_ms: null }, BAR + 1, height, "gap", "nobody", "nobody delivers");
-      });
-      y += BAR + 1 + height + (rows > 1 ? STRIP : 0) + gap;
+      const own = seen.filter((each) => each.partition === name);
+      this.strip(before, `lane ${name}`, `${height} ${signed(own)}`, y, () => this.lane(height, rows > 1, own));
+      y += BAR + 1 + height + (rows > 1 ? OVERLAP : 0) + gap;
     }
     const phases = y + 2;
     y = this.members(group, seen.filter((each) => each.kind === "phase"), before, phases);
@@ -163,21 +129,21 @@ export class Lanes {
     while (this.moving.children.length > order.length) this.moving.lastChild.remove();
   }
 
-  lane(height, hasRoom, named, delivering) {
-    const y = 0, below = y + BAR + 1, found = stretches(delivering), rows = packed(delivering);
-    for (const each of stretches(named)) if (!each.members.length) this.bar(each, y, BAR, "gap", "", "nobody is named");
-    for (const each of found) if (!each.members.length) this.bar(each, below, height, "gap", "nobody", "nobody delivers");
-    for (const each of named) this.bar(each, y, BAR, `bar ${styleOf(each.member)}`, each.member, `${each.member} is named`);
-    delivering.forEach((each, place) => {
-      const top = rows[place] ? below + BAR + (rows[place] - 1) * SECOND : below;
-      const label = named.some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
-      this.bar(each, top, rows[place] ? SECOND : BAR, `bar ${styleOf(each.member)}`, label, `${each.member} delivers ${each.partition}`);
-    });
-    for (const each of found) {
-      if (each.members.length < 2) continue;
-      const who = each.members.join(" + "), says = `${who} ${each.members.length > 2 ? "all" : "both"} deliver`;
+  lane(height, hasRoom, own) {
+    const below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
+    const between = (kind) => of(kind).filter((each) => each.to_ms !== each.from_ms);  // somebody took over at once
+    for (const each of between("unnamed")) this.bar(each, 0, BAR, "gap", "", "nobody is named");
+    for (const each of between("nobody")) this.bar(each, below, height, "gap", "nobody", "nobody delivers");
+    for (const each of of("named")) this.bar(each, 0, BAR, `bar ${each.style}`, each.member, `${each.member} is named`);
+    for (const each of of("delivering")) {
+      const top = each.row ? below + BAR + (each.row - 1) * SECOND : below;
+      const label = of("named").some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
+      this.bar(each, top, each.row ? SECOND : BAR, `bar ${each.style}`, label, `${each.member} delivers ${each.partition}`);
+    }
+    for (const each of between("both")) {
+      const who = each.member, says = `${who} ${who.split(" + ").length > 2 ? "all" : "both"} deliver`;
       this.bar(each, below - 1, height + 2, "frame", "", says);
-      this.bar(each, below + height, STRIP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, says);
+      this.bar(each, below + height, OVERLAP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, says);
     }
   }
 
@@ -188,7 +154,7 @@ export class Lanes {
       this.strip(before, `member ${name}`, signed(own), y, () => {
         this.into.root.append(svg("path", { class: "base", d: `M0 ${PHASE - 1}h1e7` }));
         for (const each of own)
-          this.bar(each, 0, PHASE - 3, `phase ph-${each.label.replace(/\W/g, "")}`, each.label, `${name}: ${each.label}`);
+          this.bar(each, 0, PHASE - 3, each.style, each.label, `${name}: ${each.label}`);
       });
       y += PHASE;
     }
@@ -210,7 +176,7 @@ export class Lanes {
   bar(each, y, height, style, label, hint) {
     const node = svg("rect", { class: style, y, height, rx: style.startsWith("bar") ? 1.5 : 0 }, svg("title", {}, hint));
     this.into.root.append(node);
-    const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean) };
+    const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean).map(printable) };
     if (item.labels.length) {
       item.isRed = style === "both";
       item.text = svg("text", { class: item.isRed ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
@@ -262,23 +228,22 @@ export class Lanes {
     // One that has ended, and is whole in the picture, stays as it is until it reaches the left edge.
     item.stillUntil = item.to_ms !== null && item.to_ms <= nowMs ? item.from_ms : -Infinity;
     if (!item.text) return;
-    const seenFrom = Math.max(item.from_ms, left), seenTo = Math.min(item.to_ms ?? Infinity, nowMs);
-    const room = (seenTo - seenFrom) * scale - 5;
-    const label = item.labels.find((each) => printable(each).length * LETTER <= room);
-    if (item.isRed) this.placeRed(item, label, seenFrom * scale, seenTo * scale, nowMs * scale);
+    const seen = inSight({ from: item.from_ms, until: item.to_ms ?? Infinity }, left, nowMs);
+    if (item.isRed) this.placeRed(item, seen, scale, nowMs);
     else {
-      say(item.text, label ?? "");
-      put(item.text, "x", (seenFrom * scale + 3).toFixed(1));
+      say(item.text, fitting(item.labels, (seen.until - seen.from) * scale - 5) ?? "");
+      put(item.text, "x", (seen.from * scale + 3).toFixed(1));
     }
   }
 
   // Who delivers at once is always said: beside the bar if it does not fit into it.
-  placeRed(item, label, from, to, now) {
-    const shown = label ?? item.labels.at(-1), isRight = to + shown.length * LETTER < now;
-    say(item.text, to < now - this.width ? "" : shown);
-    put(item.text, "class", label ? "on-red" : "by-red");
-    put(item.text, "text-anchor", label || isRight ? "start" : "end");
-    put(item.text, "x", (label ? from + 3 : isRight ? to + 3 : from - 3).toFixed(1));
+  placeRed(item, seen, scale, nowMs) {
+    const { text, isInside } = overlapText(item.labels, seen, 1 / scale);
+    const from = seen.from * scale, to = seen.until * scale, isRight = to + text.length * LETTER < nowMs * scale;
+    say(item.text, to < nowMs * scale - this.width ? "" : text);
+    put(item.text, "class", isInside ? "on-red" : "by-red");
+    put(item.text, "text-anchor", isInside || isRight ? "start" : "end");
+    put(item.text, "x", (isInside ? from + 3 : isRight ? to + 3 : from - 3).toFixed(1));
   }
 
   writeAxis(scale, left, nowMs) {

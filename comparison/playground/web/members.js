@@ -64,9 +64,9 @@ export class Members {
     keyed(this.cards, group.members, (each) => each.name, (each) => this.card(each), (card, each) => this.show(card, each));
   }
 
-  card({ name }) {
+  card({ name, style }) {
     const card = html("article", { class: "card" },
-      html("h4", {}, swatch(name), html("span", { class: "name" }, name), html("span", { class: "state" }), html("span", { class: "leads" })),
+      html("h4", {}, swatch(style), html("span", { class: "name" }, name), html("span", { class: "state" }), html("span", { class: "leads" })),
       html("p", { class: "about" }), html("p", { class: "faint id" }));
     const buttons = html("div", { class: "buttons" });
     for (const _ of BUTTONS) buttons.append(html("button", { type: "button", onclick: (event) => this.act(name, event.currentTarget) }));

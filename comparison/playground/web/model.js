@@ -55,28 +55,6 @@ export function apply(now, increment) {
   return true;
 }
 
-// Stretches of time with the members that deliver in them, from the first interval on; the last one may be open.
-export function stretches(intervals) {
-  const edges = [];
-  for (const each of intervals) {
-    edges.push([each.from_ms, 1, each.member]);
-    if (each.to_ms !== null) edges.push([each.to_ms, -1, each.member]);
-  }
-  edges.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
-  const found = [], counts = new Map();
-  edges.forEach(([at_ms, change, member], place) => {
-    const count = (counts.get(member) ?? 0) + change;
-    if (count > 0) counts.set(member, count);
-    else counts.delete(member);
-    const to_ms = edges[place + 1]?.[0] ?? null;
-    if (to_ms === at_ms) return;
-    const members = [...counts.keys()].sort(natural), last = found.at(-1);
-    if (last && last.members.join() === members.join()) last.to_ms = to_ms;
-    else found.push({ from_ms: at_ms, to_ms, members });
-  });
-  return found;
-}
-
 // What is to be seen at a glance: the worst first.
 export function glance(group) {
   const started = group.partitions.filter((each) => each.delivered > 0 || each.deliverers.length || each.owner);

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import PHASE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry
+from comparison.report.drawing.layout import PHASE, Bars, Block, Label, Row
 from comparison.report.drawing.phase_bars import millisecond_axis
 from comparison.report.drawing.scale import Scale
-from comparison.report.markup import Shape
 from comparison.report.summaries.additions import PARTS
 from comparison.report.summaries.figures import number
 
@@ -27,7 +26,7 @@ def added_bars(additions: Sequence[Addition]) -> Chart | None:
         return None
     longest_ms = max(sum(each.parts.values()) for each in shown)
     scale = Scale(0.0, 0.0, max(1.0, longest_ms) * 1.2)  # with room for the length behind the longest
-    block, drawn = Block("bars", _title(shown)), Bars(scale, as_strokes=True)
+    block, drawn = Block("bars", _title(shown), as_strokes=True), Bars(scale)
     for each in shown:
         row = Row(block.height + 5, _BAR, each.design, PHASE)
         block.name(each.design, block.height + 14)
@@ -35,10 +34,10 @@ def added_bars(additions: Sequence[Addition]) -> Chart | None:
         for name, ms in each.parts.items():
             drawn.add(at_ms, at_ms + ms, row, f"p-{name}", name)
             at_ms += ms
-        place = {"class": "mk", "x": scale.percent(at_ms), "dx": 4, "y": block.height + 14}
-        block.over.append(Shape("text", place, f"{at_ms:,.0f} ms" + ("" if each.total_ms is not None else " at least")))
+        lasted = f"{at_ms:,.0f} ms" + ("" if each.total_ms is not None else " at least")
+        block.labels.append(Label("mk", scale.unit(at_ms), block.height + 14, lasted, dx=4))
         block.height += _LINE
-    drawn.drawn_into(block, 10_000)
+    drawn.laid_into(block, 10_000)
     used = [name for name in PARTS if any(name in each.parts for each in shown)]
     return Chart(
         kind="bars",

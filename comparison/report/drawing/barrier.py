@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import WAITS, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, common_scale, rows_max
 from comparison.report.drawing.course import TICKS_FEW, axis
-from comparison.report.drawing.curves import Curves, marks_behind
+from comparison.report.drawing.layout import WAITS, Bars, Block, Curves, Row
+from comparison.report.drawing.panel import disturbances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def barrier(panels: Sequence[Panel]) -> Chart | None:
     bars = Bars(common_scale(panels))
     for panel in drawn:
         _add(block, bars, panel)
-    bars.drawn_into(block, len(drawn) * drawn[0].marks_max)
+    bars.laid_into(block, len(drawn) * drawn[0].marks_max)
     return Chart(
         kind="barrier",
         title="Who waited for whom",
@@ -67,7 +67,7 @@ def _add(block: Block, bars: Bars, panel: Panel) -> None:
         block.edges.append(block.height)
     block.rows += rows.values()
     height = block.height - top
-    block.curves.append(Curves(view.design, top, height, height, (), marks_behind(panel, height)))
+    block.curves.append(Curves(view.design, top, height, height, (), list(disturbances(panel))))
     for each, joined in _rounds(panel):
         ends = [one.at_ms + one.waited_ms for one in joined if one.at_ms is not None]
         for one in joined:

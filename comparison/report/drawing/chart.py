@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.drawing.curves import Curves, curve, marks_behind
-from comparison.report.markup import Shape
+from comparison.report.drawing.layout import Curve, Curves, Label, Step
+from comparison.report.drawing.panel import disturbances
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from comparison.report.drawing.blocks import Block
-    from comparison.report.drawing.curves import Step
+    from comparison.report.drawing.layout import Block
     from comparison.report.drawing.panel import Panel
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import RunView, Stretch
@@ -68,13 +67,24 @@ def add_plot(
     low, high = values
     y = block.height + ABOVE
     block.name(panel.view.design, y + 11)
-    for place, text in enumerate(beside):
-        block.names.append(Shape("text", {"class": "sc", "x": "100%", "y": y + 24 + 13 * place}, text))
-    curves = [curve(each.name, each.classes, each.steps, panel.scale, high - low, base=low) for each in plots]
-    block.curves.append(Curves(panel.view.design, y, height, high - low, curves, marks_behind(panel, high - low)))
+    block.names += [Label("sc", 0, y + 24 + 13 * place, text) for place, text in enumerate(beside)]
+    curves = [Curve(each.name, each.classes, steps_of(each.steps, panel.scale), low) for each in plots]
+    block.curves.append(Curves(panel.view.design, y, height, high - low, curves, list(disturbances(panel))))
     block.edges.append(y + height)
     block.height = y + height + 3
     return y
+
+
+def steps_of(steps: Iterable[Step], scale: Scale) -> list[Step]:
+    """Steps on the run's clock, in order, as steps on the axis; neighbours of the same value are one."""
+    found: list[Step] = []
+    for each in steps:
+        from_, until = scale.unit(each.from_ms), scale.unit(each.until_ms)
+        if found and (found[-1].until_ms, found[-1].value) == (from_, each.value):
+            found[-1] = found[-1]._replace(until_ms=until)
+        elif until > from_:
+            found.append(Step(from_, until, each.value))
+    return found
 
 
 def round_of(view: RunView, stretch: Stretch) -> tuple[int, str]:

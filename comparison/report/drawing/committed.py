@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import COMMITS, LETTER, USUAL_WIDTH, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, rows_max
 from comparison.report.drawing.course import TICKS_FEW, axis
-from comparison.report.drawing.curves import Step
-from comparison.report.markup import Shape
+from comparison.report.drawing.lanes import signed
+from comparison.report.drawing.layout import COMMITS, LETTER, USUAL_WIDTH, Block, Label, Row, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +97,7 @@ def _add(block: Block, panel: Panel, lane: PartitionView, low: int, high: int) -
         moments = dict.fromkeys(panel.scale.unit(each.at_ms) for each in accepted if each.is_stale == (name == "stale"))
         block.ticks.setdefault(name, []).extend((x, y) for x in moments)
     block.rows.append(Row(y - 1, _TICKS, f"{panel.view.design}, {lane.name}", COMMITS))
-    block.over += _signs(panel, lane, low, high, top)
+    block.labels += _signs(panel, lane, low, high, top)
     block.height += _TICKS
 
 
@@ -108,30 +107,28 @@ def _thinned(commits: Sequence[Commit], most: int) -> list[Commit]:
     return [each for place, each in enumerate(commits) if each.moved_back_by or each.is_stale or place % size == 0]
 
 
-def _signs(panel: Panel, lane: PartitionView, low: int, high: int, top: int) -> Iterator[Shape]:
+def _signs(panel: Panel, lane: PartitionView, low: int, high: int, top: int) -> Iterator[Label]:
     """Refused commits and those that moved the offset back, where they are on the scale; of those at one place one."""
     free, places = 0.0, set[tuple[str, int]]()
     for each in lane.commits:
         if each.is_accepted and not each.moved_back_by:
             continue
-        sign, name = ("×", "no") if not each.is_accepted else ("▼", "back")
-        what = f"refused: {each.outcome}" if not each.is_accepted else f"moved back by {each.moved_back_by:,}"
-        share = panel.scale.share(each.at_ms)
-        x = share * USUAL_WIDTH
-        if (name, round(x / 4)) in places:
-            continue
-        places.add((name, round(x / 4)))
+        at = panel.scale.unit(each.at_ms)
+        x = panel.scale.share(each.at_ms) * USUAL_WIDTH
         y = round(top + min(_PLOT, 4 + _PLOT * (1 - (each.offset - low) / (high - low))))
-        attributes = {"class": name, "x": panel.scale.percent(each.at_ms), "y": y}
-        yield Shape("text", attributes, sign, hint=f"{each.member} commits {each.offset:,}, {what}")
+        sign, what = signed(each, at, y)
+        if (sign.kind, round(x / 4)) in places:
+            continue
+        places.add((sign.kind, round(x / 4)))
+        yield sign
         label = f"{each.member} {what}"
         width = LETTER * len(label) + 20
         if x >= free and x + width < USUAL_WIDTH:
             free = x + width
-            yield Shape("text", {**attributes, "class": "mk bad", "dx": 8}, label)
+            yield Label("mk bad", at, y, label, dx=8)
         elif x - width >= free:  # to the left of it
             free = x + 20
-            yield Shape("text", {**attributes, "class": "mk bad", "text-anchor": "end", "dx": -8}, label)
+            yield Label("mk bad", at, y, label, dx=-8, ends_there=True)
 
 
 def _rows(panel: Panel, lane: PartitionView, most: int) -> Iterator[list[str]]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Row
+from comparison.report.drawing.layout import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Label, Row
 from comparison.report.drawing.panel import MOMENT_MS, disturbances
-from comparison.report.drawing.scale import percent
-from comparison.report.markup import Shape
 from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from comparison.report.drawing.panel import Panel
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import RunView
@@ -32,18 +28,16 @@ def course(panel: Panel) -> Block:
     free = [0.0] * _LINES_MAX
     for at_ms, label in labels:
         x = scale.share(at_ms) * USUAL_WIDTH
-        if x + LETTER * len(label) > USUAL_WIDTH:  # to the left of its line
+        is_left = x + LETTER * len(label) > USUAL_WIDTH
+        if is_left:
             x -= LETTER * len(label) + 6
-            place: dict[str, object] = {"text-anchor": "end", "dx": -3}
-        else:
-            place = {"dx": 3}
         line = next((number for number, end in enumerate(free) if end <= x), None)
         if line is not None:
             free[line] = x + LETTER * len(label) + 8
-            attributes = {"class": "ev", "x": scale.percent(at_ms), "y": 11 + _LINE * line, **place}
-            block.over.append(Shape("text", attributes, label))
+            y, dx = 11 + _LINE * line, -3 if is_left else 3
+            block.labels.append(Label("ev", scale.unit(at_ms), y, label, dx=dx, ends_there=is_left))
     block.height = _LINE * max(1, sum(end > 0 for end in free)) + 2
-    block.under += disturbances(panel)
+    block.behind += disturbances(panel)
     block.name("done", 11)
     _steps(block, view, scale)
     return block
@@ -67,17 +61,13 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
     kind = "epoch" if view.design in RECONCILING else "generation"
     block.name(kind if numbered else "rebalances", block.height + 11)
     row = Row(block.height + 1, _STEP - 4, "the group", REBALANCES)
-    bars, free = Bars(scale), 0.0
+    bars = Bars(scale)
     for each in view.rounds:
         until_ms = view.ended_ms if each.until_ms is None else each.until_ms
         bars.add(each.from_ms, until_ms, row, "round", "rebalance", is_labelled=False)
         number = each.generation if each.generation is not None else each.number
-        x = scale.share(until_ms) * USUAL_WIDTH
-        classes = "step" if x >= free else "step crowded"
-        attributes = {"class": classes, "x": scale.percent(until_ms), "dx": 2, "y": block.height + 10}
-        block.over.append(Shape("text", attributes, f"{number}"))
-        free = free if x < free else x + LETTER * len(str(number)) + 4
-    bars.drawn_into(block, 10_000)
+        block.labels.append(Label("step", scale.unit(until_ms), block.height + 10, f"{number}", dx=2))
+    bars.laid_into(block, 10_000)
     block.rows.append(row)
     block.height += _STEP
 
@@ -85,9 +75,9 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
 def phases(panel: Panel) -> tuple[Block, int]:
     """What each member did in its rebalances; how many phases were too many to be drawn one by one."""
     view = panel.view
-    block = Block("phases", f"Phases of the members' rebalances in {view.design}")
-    block.under += disturbances(panel)
-    bars = Bars(panel.scale, as_strokes=True)
+    block = Block("phases", f"Phases of the members' rebalances in {view.design}", as_strokes=True)
+    block.behind += disturbances(panel)
+    bars = Bars(panel.scale)
     rows = {}
     for place in view.lanes:
         rows[place] = Row(block.height + 1, _PHASE, place, PHASE)
@@ -98,21 +88,12 @@ def phases(panel: Panel) -> tuple[Block, int]:
         row = rows.get(view.places.get(each.member, each.member))
         if row is not None:
             bars.add(each.from_ms, each.until_ms, row, f"p-{each.phase}", each.phase)
-    return block, bars.drawn_into(block, panel.marks_max)
+    return block, bars.laid_into(block, panel.marks_max)
 
 
 def axis(panel: Panel, ticks_max: int = TICKS_MAX) -> Block:
     """Seconds since the first change or fault."""
     block = Block("axis", "Seconds since the first change or fault", height=AXIS)
     block.name("s", 13)
-    length = panel.scale.length_ms
-    ticks = panel.scale.ticks(ticks_max)
-    for at, text in ticks:
-        classes = "at first" if at < 0.02 * length else "at last" if at > 0.98 * length else "at"
-        block.over.append(Shape("text", {"class": classes, "x": percent(at / length), "y": 14}, text))
-    block.bars.append(axis_ticks(at for at, _ in ticks))
+    block.labels += [Label("at", at, 14, text) for at, text in panel.scale.ticks(ticks_max)]
     return block
-
-
-def axis_ticks(places: Iterable[int]) -> Shape:
-    return Shape("path", {"class": "tick", "d": "".join(f"M{at} 0v4" for at in places)})

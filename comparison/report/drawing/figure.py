@@ -12,7 +12,7 @@ from comparison.report.drawing.panel import Panel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comparison.report.drawing.blocks import Block
+    from comparison.report.drawing.layout import Block
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import PartitionView, RunView, Stretch
 
@@ -28,7 +28,6 @@ class Figure(NamedTuple):
     design: str
     authority: str
     seed: int
-    scale: Scale
     blocks: Sequence[Block]
     rows: Sequence[Sequence[str]]
     remarks: Sequence[str]
@@ -51,7 +50,6 @@ def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: in
         design=view.design,
         authority=view.authority,
         seed=view.seed,
-        scale=scale,
         blocks=[block for block in blocks if block.height],
         rows=[_row(lane, scale, max(CELL_MIN, min(CELL_MAX, marks_max // MARKS_AN_ENTRY))) for lane in view.partitions],
         remarks=list(_remarks(view, joined, joined_phases)),

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import (
+from comparison.report.drawing.layout import (
     COMMITS,
     DELIVERS,
-    LETTER,
     NAMED,
+    OVERLAP,
     USUAL_WIDTH,
+    Area,
+    Bar,
     Bars,
     Block,
+    Label,
     Row,
+    Strip,
     packed,
-    path_of,
 )
 from comparison.report.drawing.panel import disturbances
-from comparison.report.drawing.scale import percent
-from comparison.report.markup import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 ROWS_MAX = 3
 #: A share of the width.
 HATCHED_MIN = 0.012
-_TICKS, _STRIP, _GAP = 8, 13, 3
+_TICKS, _GAP = 8, 3
 #: With fewer bars than this, ticks are at least such a share of the width apart.
 _FEW_MARKS, _TICKS_APART = 100, 0.005
 #: Lanes become lower when there are more of them than this.
@@ -51,14 +52,11 @@ def partition_lanes(panel: Panel, *, names_cut: bool = True) -> tuple[Block, int
         f"who delivers. {overlaps or 'No'} overlap{'' if overlaps == 1 else 's'} of two members delivering. "
         "The table below says the same."
     )
-    block, bars = Block("partitions", title, under=list(disturbances(panel))), Bars(scale)
-    short: list[tuple[int, int, int, int]] = []
+    block, bars = Block("partitions", title, behind=list(disturbances(panel))), Bars(scale)
     bar = 11 if len(view.partitions) <= _MANY else 9
     for lane in view.partitions:
-        _Lane(panel, lane, bar).draw(block, bars, short, names_cut=names_cut)
-    if short:
-        block.bars.append(Shape("path", {"class": "gapped", "d": path_of(short)}))
-    return block, bars.drawn_into(block, panel.marks_max)
+        _Lane(panel, lane, bar).lay(block, bars, names_cut=names_cut)
+    return block, bars.laid_into(block, panel.marks_max)
 
 
 class _Lane:
@@ -67,8 +65,8 @@ class _Lane:
     def __init__(self, panel: Panel, lane: PartitionView, bar: int) -> None:
         self._panel, self._scale, self._lane, self._bar = panel, panel.scale, lane, bar
 
-    def draw(self, block: Block, bars: Bars, short: list[tuple[int, int, int, int]], *, names_cut: bool) -> None:
-        """Add the lane at the block's foot; `short` collects those without an owner that are drawn with the bars."""
+    def lay(self, block: Block, bars: Bars, *, names_cut: bool) -> None:
+        """Add the lane at the block's foot."""
         lane, height, top = self._lane, self._bar, block.height + 2
         named = Row(top, height, lane.name, NAMED)
         y = top + height + 1
@@ -77,8 +75,8 @@ class _Lane:
         delivers = [Row(y + (height - 1) * n, height - (count > 1), lane.name, DELIVERS) for n in range(count)]
         ends = delivers[-1].y + delivers[-1].height
         block.rows += [named, *delivers]
-        short += _hatch(block, self._scale, lane.unnamed, named, "named by nobody")
-        short += _hatch(block, self._scale, lane.unclaimed, Row(y, ends - y, lane.name, DELIVERS), "owned by nobody")
+        _hatch(block, self._scale, lane.unnamed, named, "named by nobody")
+        _hatch(block, self._scale, lane.unclaimed, Row(y, ends - y, lane.name, DELIVERS), "owned by nobody")
         for each in lane.named:
             bars.add(each.from_ms, each.until_ms, named, self._panel.classes(each.member), each.member)
         for each, row in zip(lane.delivering, rows, strict=True):
@@ -89,12 +87,12 @@ class _Lane:
         block.name(lane.name, named.y + height + 3, is_cut=names_cut)
         y = ends
         if lane.overlaps:
-            block.over += _overlaps(self._scale, lane.overlaps, delivers[0].y, y - delivers[0].y, lane.name)
-            y += _STRIP
+            block.overlaps += _overlaps(self._scale, lane.overlaps, delivers[0].y, y - delivers[0].y, lane.name)
+            y += OVERLAP
         if lane.commits:
             block.rows.append(Row(y, _TICKS, lane.name, COMMITS))
             _ticks(block, self._panel, lane.commits, y + 1)
-            block.over += _refusals(self._scale, lane.commits, y + _TICKS)
+            block.labels += _refusals(self._scale, lane.commits, y + _TICKS)
             y += _TICKS
         y += _GAP
         block.edges.append(y)
@@ -107,39 +105,23 @@ def _share(one: Stretch, other: Stretch) -> float:
     return common / other.length_ms if other.length_ms else 0.0
 
 
-def _hatch(
-    block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, what: str
-) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches without an owner; yields those too short for hatching, which are drawn stretched, with the bars."""
+def _hatch(block: Block, scale: Scale, stretches: Iterable[Stretch], row: Row, what: str) -> None:
+    """Stretches without an owner; those that are too short for hatching are laid with the bars."""
     for each in stretches:
         from_, until = scale.unit(each.from_ms), scale.unit(each.until_ms)
         if until - from_ > HATCHED_MIN * scale.length_ms:
-            place = {"x": scale.percent(each.from_ms), "width": percent((until - from_) / scale.length_ms)}
             hint = f"{what} for {each.length_ms / 1000:.2f} s"
-            block.under.append(Shape("rect", {"class": "gap", **place, "y": row.y, "height": row.height}, hint=hint))
+            block.behind.append(Area("gap", from_, until, hint, row.y, row.height))
         elif until > from_:
-            yield from_, row.y, until - from_, row.height
+            block.bars.append(Bar(from_, until, row, "gapped", "", is_labelled=False))
 
 
-def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, lane: str) -> Iterator[Shape]:
-    """A red frame around the bars, and a strip below them with the members' names."""
-    free = 0.0
+def _overlaps(scale: Scale, overlaps: Iterable[Overlap], y: int, height: int, lane: str) -> Iterator[Strip]:
     for each in overlaps:
-        from_, until = scale.share(each.from_ms), scale.share(each.until_ms)
         who = " + ".join(each.members) if len(each.members) > 1 else "two members"
         all_ = {0: "", 1: "", 2: " both"}.get(len(each.members), " all")
         hint = f"{lane}: {who}{all_} deliver for {each.length_ms / 1000:.2f} s"
-        place = {"x": f"{100 * from_:.3f}%", "width": f"{100 * (until - from_):.3f}%"}
-        yield Shape("rect", {"class": "frame", **place, "y": y, "height": height})
-        strip = {"data-l": lane, "data-w": who, "y": y + height, "height": _STRIP}
-        yield Shape("rect", {"class": "both", **place, **strip}, hint=hint)
-        room = (until - from_) * USUAL_WIDTH
-        label = next((text for text in (f"two deliver: {who}", who) if LETTER * len(text) + 6 <= room), "")
-        if label:
-            yield Shape("text", {"class": "bl", "x": place["x"], "y": y + height + _STRIP - 3}, label)
-        elif free <= until < 1 - LETTER * (len(who) + 2) / USUAL_WIDTH:  # beside it
-            free = until + LETTER * (len(who) + 2) / USUAL_WIDTH
-            yield Shape("text", {"class": "bo", "x": f"{100 * until:.3f}%", "y": y + height + _STRIP - 3}, who)
+        yield Strip(scale.unit(each.from_ms), scale.unit(each.until_ms), y, height, lane, who, hint)
 
 
 def _ticks(block: Block, panel: Panel, commits: Iterable[Commit], y: int) -> None:
@@ -159,16 +141,20 @@ def _ticks(block: Block, panel: Panel, commits: Iterable[Commit], y: int) -> Non
         block.ticks.setdefault(name, []).extend((x, y) for x in found)
 
 
-def _refusals(scale: Scale, commits: Sequence[Commit], y: int) -> Iterator[Shape]:
+def _refusals(scale: Scale, commits: Sequence[Commit], y: int) -> Iterator[Label]:
     """Refused commits, and those that moved the committed offset back; of those at one place the last."""
-    found: dict[tuple[str, int], Shape] = {}
+    found: dict[tuple[str, int], Label] = {}
     for each in commits:
         if each.is_accepted and not each.moved_back_by:
             continue
-        sign, name = ("×", "no") if not each.is_accepted else ("▼", "back")
-        what = f"refused: {each.outcome}" if not each.is_accepted else f"moved back by {each.moved_back_by}"
-        hint = f"{each.member} commits {each.offset}, {what}"
-        place = round(scale.share(each.at_ms) * USUAL_WIDTH / 4)
-        attributes = {"class": name, "x": scale.percent(each.at_ms), "y": y, "data-t": scale.unit(each.at_ms)}
-        found[name, place] = Shape("text", attributes, sign, hint)
+        sign, _ = signed(each, scale.unit(each.at_ms), y)
+        found[sign.kind, round(scale.share(each.at_ms) * USUAL_WIDTH / 4)] = sign
     yield from found.values()
+
+
+def signed(commit: Commit, at: int, y: int) -> tuple[Label, str]:
+    """The sign of a commit that was refused or moved the offset back, and what it stands for."""
+    name, sign, what = "back", "▼", f"moved back by {commit.moved_back_by:,}"
+    if not commit.is_accepted:
+        name, sign, what = "no", "×", f"refused: {commit.outcome}"
+    return Label(name, at, y, sign, f"{commit.member} commits {commit.offset:,}, {what}"), what

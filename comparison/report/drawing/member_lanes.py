@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from comparison.report.drawing.blocks import DELIVERS, NAMED, Bars, Block, Row
+from comparison.report.drawing.layout import DELIVERS, NAMED, Bars, Block, Row
 from comparison.report.drawing.panel import disturbances
 from comparison.screen.natural_order import natural
+from comparison.screen.number_ranges import number_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ def member_lanes(panel: Panel) -> tuple[Block, int]:
         f"Partitions of each member in {view.design}: above, those that {view.authority} names it for; below, those "
         "that it delivers. The table below says the same."
     )
-    block, bars = Block("members", title, under=list(disturbances(panel))), Bars(panel.scale)
+    block, bars = Block("members", title, behind=list(disturbances(panel))), Bars(panel.scale)
     rows: dict[str, tuple[Row, Row]] = {}
     for place in view.lanes:
         top = block.height + 2
@@ -50,7 +51,7 @@ def member_lanes(panel: Panel) -> tuple[Block, int]:
                 bars.add(from_ms, until_ms, rows[place][which], panel.classes(place), label, is_labelled=new)
                 if which == 0:
                     above[place].append((from_ms, until_ms, partitions))
-    return block, bars.drawn_into(block, panel.marks_max)
+    return block, bars.laid_into(block, panel.marks_max)
 
 
 def _by_place(view: RunView) -> Iterator[dict[str, list[tuple[Holding, str]]]]:
@@ -94,14 +95,6 @@ def named(partitions: Iterable[str], *, short: bool) -> str:
             by_topic[parts[1]].append(int(parts[2]))
     found = []
     for topic in sorted(by_topic, key=natural):
-        text = ", ".join(_ranges(sorted(by_topic[topic])))
+        text = number_ranges(by_topic[topic])
         found.append(text if short else f"{topic} {text}")
     return "; ".join(found)
-
-
-def _ranges(numbers: list[int]) -> Iterator[str]:
-    start = 0
-    for place, number in enumerate(numbers):
-        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
-            yield f"{numbers[start]}" if start == place else f"{numbers[start]}-{number}"
-            start = place + 1

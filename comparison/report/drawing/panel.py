@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.markup import Shape
+from comparison.report.drawing.layout import Area
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,21 +28,16 @@ class Panel(NamedTuple):
         return self.styles.get(member, "many")
 
 
-def disturbances(panel: Panel) -> Iterator[Shape]:
+def disturbances(panel: Panel) -> Iterator[Area]:
     """A band for each fault with a line at its begin and one at its heal; a dashed line for each change."""
     view, scale = panel.view, panel.scale
     for fault in view.faults:
         until_ms = view.ended_ms if fault.healed_ms is None else fault.healed_ms
+        name, begin = f"{fault.fault} {fault.target}", scale.unit(fault.from_ms)
         if until_ms - fault.from_ms > MOMENT_MS:
-            width = f"{100 * (scale.share(until_ms) - scale.share(fault.from_ms)):.3f}%"
-            place = {"x": scale.percent(fault.from_ms), "width": width, "height": "100%"}
-            yield Shape("rect", {"class": "band", **place}, hint=f"{fault.fault} {fault.target}")
+            yield Area("band", begin, scale.unit(until_ms), name)
             if fault.healed_ms is not None:
-                yield _upright("heal", scale.percent(until_ms), "healed")
-        yield _upright("begin", scale.percent(fault.from_ms), f"{fault.fault} {fault.target}")
+                yield Area("heal", scale.unit(until_ms), scale.unit(until_ms), "healed")
+        yield Area("begin", begin, begin, name)
     for change in view.changes:
-        yield _upright("change", scale.percent(change.at_ms), change.name)
-
-
-def _upright(name: str, x: str, hint: str) -> Shape:
-    return Shape("line", {"class": name, "x1": x, "x2": x, "y2": "100%"}, hint=hint)
+        yield Area("change", scale.unit(change.at_ms), scale.unit(change.at_ms), change.name)

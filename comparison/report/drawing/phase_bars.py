@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.drawing.blocks import PHASE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, round_of
-from comparison.report.drawing.course import AXIS, axis_ticks
+from comparison.report.drawing.course import AXIS
+from comparison.report.drawing.layout import PHASE, Bars, Block, Label, Row
 from comparison.report.drawing.scale import Scale
-from comparison.report.markup import Shape
 from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ def phase_bars(panels: Sequence[Panel]) -> Chart | None:
     longest_ms = max(bar.rebalance.length_ms for _, bars in shown for bar in bars)
     scale = Scale(0.0, 0.0, max(1.0, longest_ms) * 1.2)  # with room for the length behind the longest
     left_out = [f"{len(bars) - most:,} in {panel.view.design}" for panel, bars in found if len(bars) > most]
-    block, drawn = Block("bars", _title(shown)), Bars(scale, as_strokes=True)
+    block, drawn = Block("bars", _title(shown), as_strokes=True), Bars(scale)
     for panel, bars in shown:
         _add(block, drawn, panel.view.design, bars, scale)
-    drawn.drawn_into(block, 10_000)
+    drawn.laid_into(block, 10_000)
     return Chart(
         kind="bars",
         title="Phases of each rebalance",
@@ -103,8 +102,8 @@ def _add(block: Block, drawn: Bars, design: str, bars: Sequence[Bar], scale: Sca
         start = bar.rebalance.from_ms
         for each in bar.phases:
             drawn.add(each.from_ms - start, each.until_ms - start, row, f"p-{each.phase}", each.phase)
-        place = {"class": "mk", "x": scale.percent(bar.rebalance.length_ms), "dx": 4, "y": block.height + 10}
-        block.over.append(Shape("text", place, f"{bar.rebalance.length_ms:,.0f} ms"))
+        length_ms = bar.rebalance.length_ms
+        block.labels.append(Label("mk", scale.unit(length_ms), block.height + 10, f"{length_ms:,.0f} ms", dx=4))
         block.height += _LINE
 
 
@@ -112,11 +111,7 @@ def millisecond_axis(scale: Scale, title: str) -> Block:
     """An axis of its own below bars that begin at 0."""
     block = Block("axis", title, height=AXIS)
     block.name("ms", 13)
-    for at, text in scale.ticks(_TICKS):
-        classes = "at first" if at == 0 else "at"
-        place = {"class": classes, "x": scale.percent(at), "y": 14}
-        block.over.append(Shape("text", place, f"{1000 * float(text):,.0f}"))
-    block.bars.append(axis_ticks(at for at, _ in scale.ticks(_TICKS)))
+    block.labels += [Label("at", at, 14, f"{1000 * float(text):,.0f}") for at, text in scale.ticks(_TICKS)]
     return block
 
 

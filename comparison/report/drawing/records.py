@@ -5,11 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.drawing.blocks import IDLE, Bars, Block, Row
 from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
 from comparison.report.drawing.course import TICKS_FEW, axis
-from comparison.report.drawing.curves import Step
-from comparison.report.markup import Shape
+from comparison.report.drawing.layout import IDLE, Bars, Block, Label, Row, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +71,7 @@ def delivered(panels: Sequence[Panel]) -> Chart | None:
         steps = [Step(each.from_ms, each.until_ms, each.a_second(each.delivered)) for each in of_run]
         add_plot(block, panel, (0, top), [Plot("delivered a second", "area got", steps)], [f"0 to {top:,}"])
         _idle(block, panel, idle_bars)
-    idle_bars.drawn_into(block, panels[0].marks_max)
+    idle_bars.laid_into(block, panels[0].marks_max)
     cut = " Higher values are cut off." if max(rates) > top else ""
     return Chart(
         kind="records",
@@ -160,8 +158,7 @@ def _idle(block: Block, panel: Panel, bars: Bars) -> None:
         zero_ms = panel.scale.zero_ms
         bars.add(from_ms - zero_ms, until_ms - zero_ms, row, "idle", lasted, is_labelled=False)
         if panel.scale.share(until_ms) - panel.scale.share(from_ms) >= _LABELLED_SHARE:
-            place = {"class": "mk", "x": panel.scale.percent(from_ms), "dx": 3, "y": block.height - 6}
-            block.over.append(Shape("text", place, lasted))
+            block.labels.append(Label("mk", panel.scale.unit(from_ms), block.height - 6, lasted, dx=3))
     block.rows.append(row)
     block.height += _STRIP
 

@@ -37,9 +37,6 @@ class Scale:
     def share(self, at_ms: float) -> float:
         return self.unit(at_ms) / self.length_ms
 
-    def percent(self, at_ms: float) -> str:
-        return percent(self.share(at_ms))
-
     def seconds(self, at_ms: float) -> float:
         """What the axis says at a moment."""
         return (at_ms - self.zero_ms) / 1000
@@ -53,10 +50,6 @@ class Scale:
             (place - round(self.from_ms), f"{place / 1000:.{digits}f}")
             for place in range(first, round(self.from_ms) + self.length_ms + 1, step)
         ]
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.3f}".rstrip("0").rstrip(".") + "%"
 
 
 def scales(views: Sequence[RunView]) -> list[Scale]:

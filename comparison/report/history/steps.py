@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.history.group_history import is_read
+from comparison.screen.number_ranges import number_ranges
 from kernel.decimals import decimal
 
 if TYPE_CHECKING:
@@ -135,17 +136,9 @@ def _short(history: GroupHistory, path: str) -> str:
 
 def ranges(names: Iterable[str]) -> str:
     """0,1,2,5 as 0-2, 5; names as they are, each once."""
-    unique = list(dict.fromkeys(names))
-    read = {name: decimal(name) for name in unique}
-    numbers = sorted(number for number in read.values() if number is not None)
-    others = [name for name, number in read.items() if number is None]
-    pieces: list[str] = []
-    for number in numbers:
-        if pieces and int(pieces[-1].rpartition("-")[2]) == number - 1:
-            pieces[-1] = f"{pieces[-1].partition('-')[0]}-{number}"
-        else:
-            pieces.append(str(number))
-    return ", ".join([*pieces, *others])
+    read = {name: decimal(name) for name in names}
+    numbers = number_ranges(number for number in read.values() if number is not None)
+    return ", ".join([*([numbers] if numbers else []), *(name for name, number in read.items() if number is None)])
 
 
 def partitions_text(partitions: Iterable[Mapping[str, Any]]) -> str:

@@ -1,8 +1,5 @@
-// One block of lanes. Its inner `svg.win` is as wide as the whole run: to zoom is to set its place and width. Bars are found
-// in the paths of `svg.bars` (m right down h length ..., see drawing/blocks.py), their lanes in `data-rows` (y, height,
-// meaning, lane).
-const LETTER = 6.4;
-
+// One block of lanes. Its inner `svg.win` is as wide as the whole run: to zoom is to set its place and width, and to write
+// its texts anew. What it has is in `data-layout` (drawing/layout.py); the paths of bars have the order that it has.
 class Block {
   constructor(element, length) {
     this.element = element;
@@ -12,70 +9,34 @@ class Block {
     this.names = element.querySelector('.names');
     this.over = element.querySelector('.over');
     this.height = Number(this.plot.getAttribute('height'));
+    this.top = 0;
     const authority = element.closest('.run').dataset.authority;
     const meanings = { n: `named by ${authority}`, d: 'delivers', c: 'commits', r: 'rebalances', p: 'phase',
       w: 'at the barrier', i: 'the whole group' };
-    let name = '';
-    this.rows = element.dataset.rows.split('\n').filter(Boolean).map((line) => {
-      const [y, height, what, lane = name] = line.split('\t');
-      name = lane;
-      return { y: Number(y), height: Number(height), what: meanings[what], lane };
-    });
-    this.top = 0;
+    this.layout = JSON.parse(element.dataset.layout);
+    this.rows = [];
+    for (const [y, height, what, lane = this.rows.at(-1)?.lane] of this.layout.rows)
+      this.rows.push({ y, height, what: meanings[what], lane });
+    this.overlaps = this.layout.overlaps.map(([from, until, y, height, lane, who]) => ({ from, until, y, height, lane, who }));
+    this.curves = this.layout.curves.map(([name, above, below, steps]) => ({ name, above, below, steps }));
   }
 
   get bars() {
     if (!this.found) {
-      this.found = [];
-      for (const path of all('path[data-n]', this.win)) {
-        const names = path.dataset.n.split('|');
-        const isStroke = !path.getAttribute('d').includes('z');
-        let [from, y] = [0, 0];
-        for (const [, right, down, width] of path.getAttribute('d').matchAll(/m(-?\d+) (-?\d+)h(\d+)/g)) {
-          from += +right;
-          y += +down;
-          this.found.push({ from, until: from + +width, y, name: names[0], path });
-          if (isStroke) from += +width;
-          if (names.length > 1) names.shift();
-        }
-      }
+      const paths = all('.bars > path:not(.sep, .tick, .ok, .stale)', this.win);
+      this.found = this.layout.bars.flatMap(([names, numbers], place) => numbers.flatMap((from, n) => (n % 3 ? [] : [{
+        from, until: from + numbers[n + 1], row: this.rows[numbers[n + 2] < 0 ? ~numbers[n + 2] : numbers[n + 2]],
+        isNamedOnce: numbers[n + 2] < 0, name: typeof names === 'string' ? names : names[n / 3], path: paths[place],
+      }]))).filter(({ name }) => name);
     }
     return this.found;
   }
 
-  get curves() { // of each its place, its name and its steps, from the path's moves: in milliseconds and in values
-    this.steps ??= all('.curves path[data-v]', this.win).map((path) => {
-      const box = path.closest('svg');
-      const top = box.viewBox.baseVal.height + Number(path.dataset.base || 0);
-      const steps = [];
-      let [x, y] = [0, 0];
-      for (const [, command, one, other] of path.getAttribute('d').matchAll(/([Mvh])(-?\d+)(?: (-?\d+))?/g)) {
-        if (command === 'M') [x, y] = [+one, +other];
-        else if (command === 'v') y += +one;
-        else {
-          steps.push({ from: x, until: x + +one, value: top - y });
-          x += +one;
-        }
-      }
-      const [above, height] = ['y', 'height'].map((each) => Number(box.getAttribute(each)));
-      return { name: `${box.dataset.l}: ${path.dataset.v}`, steps, above, below: above + height };
-    });
-    return this.steps;
-  }
-
   values(ms, at) { // what the curves at a height say at a moment
     return this.curves.filter(({ above, below }) => above <= at && at <= below).flatMap(({ name, steps }) => {
-      const step = steps.find((each) => each.from <= ms && ms < each.until);
-      return step ? [`${name} ${step.value.toLocaleString('en')}`] : [];
+      const step = steps.findIndex((from, n) => n % 3 === 0 && from <= ms && ms < steps[n + 1]);
+      return step < 0 ? [] : [`${name} ${steps[step + 2].toLocaleString('en')}`];
     });
-  }
-
-  overlaps() {
-    return all('.both', this.win).map((rect) => ({
-      from: share(rect, 'x') * this.length,
-      until: (share(rect, 'x') + share(rect, 'width')) * this.length,
-      lane: rect.dataset.l, who: rect.dataset.w, rect,
-    }));
   }
 
   show(from, until, width) {
@@ -88,56 +49,49 @@ class Block {
   label(from, until, pixel) {
     for (const old of all('.lb, .bl, .bo', this.win)) old.remove();
     const at = (ms) => `${(100 * ms) / this.length}%`;
-    const labels = shape('g', { class: 'lb' });
-    const high = new Map(this.rows.map((row) => [row.y, row.height]));
+    const labels = shape('g', { class: 'lb' }), isWhole = until - from >= this.length;
     for (const bar of this.bars) {
-      const height = high.get(bar.y) || 0;
-      const left = Math.max(bar.from, from), right = Math.min(bar.until, until);
-      if (height < 8 || bar.name === 'rebalance' || (right - left) / pixel < LETTER * bar.name.length + 4) continue;
-      const y = bar.y + Math.floor((height + 7) / 2);
-      const text = shape('text', { x: at(left), y }, bar.name);
+      const { y, height, what } = bar.row, seen = inSight(bar, from, until);
+      // In the whole run a name is written once. Zoomed in, the bar that has it may be out of sight.
+      if (height < 8 || what === 'rebalances' || (isWhole && bar.isNamedOnce)) continue;
+      if (fitting([bar.name], (seen.until - seen.from) / pixel - 4) === undefined) continue;
+      const text = shape('text', { x: at(seen.from), y: y + Math.floor((height + 7) / 2) }, bar.name);
       if (bar.path.classList.contains('dim')) text.classList.add('dim');
       labels.append(text);
     }
     this.over.before(labels);
-    let free = -Infinity;
-    for (const step of all('.step', this.over)) { // of those that are too close, the first
-      const x = (share(step, 'x') * this.length) / pixel;
-      step.classList.toggle('crowded', x < free);
-      if (x >= free) free = x + LETTER * step.textContent.length + 4;
-    }
     this.crowd(pixel);
-    for (const { from: low, until: high_, who, rect } of this.overlaps()) {
-      const left = Math.max(low, from), right = Math.min(high_, until);
-      if (right <= left) continue;
-      const room = (right - left) / pixel - 6;
-      const text = [`two deliver: ${who}`, who].find((each) => LETTER * each.length <= room);
-      const y = Number(rect.getAttribute('y')) + Number(rect.getAttribute('height')) - 3;
-      this.over.append(shape('text', { class: text ? 'bl' : 'bo', x: at(text ? left : right), y }, text || who));
+    const free = new Map();
+    for (const { y, height, who, ...stretch } of this.overlaps) {
+      const seen = inSight(stretch, from, until);
+      if (seen.until <= seen.from) continue;
+      const { text, isInside } = overlapText([`two deliver: ${who}`, who], seen, pixel);
+      const beside = LETTER * (who.length + 2) * pixel;
+      if (!isInside && (seen.until < (free.get(y) ?? 0) || seen.until + beside >= until)) continue;
+      if (!isInside) free.set(y, seen.until + beside);
+      const place = { x: at(isInside ? seen.from : seen.until), y: y + height + OVERLAP - 3 };
+      this.over.append(shape('text', { class: isInside ? 'bl' : 'bo', ...place }, text));
     }
   }
 
-  crowd(pixel) { // of names of faults and changes that are too close, the first; the others keep their line and hint
-    const ends = new Map();
-    for (const name of all('.ev', this.over)) {
-      const long = LETTER * name.textContent.length, y = name.getAttribute('y');
-      const x = (share(name, 'x') * this.length) / pixel - (name.getAttribute('text-anchor') === 'end' ? long : 0);
-      name.classList.toggle('crowded', ends.has(y) && x < ends.get(y));
-      if (!name.classList.contains('crowded')) ends.set(y, x + long + 6);
-    }
+  crowd(pixel) { // of names of faults, changes and generations that are too close; the others keep their line and hint
+    const texts = all('.over > text:not(.bl, .bo)', this.win), rows = new Map();
+    this.layout.labels.forEach(([kind, at, y, endsThere], place) => {
+      if (kind !== 'ev' && kind !== 'step') return;
+      const node = texts[place], text = node.textContent;
+      if (!rows.has(y)) rows.set(y, []);
+      rows.get(y).push({ node, text, x: at / pixel - (endsThere ? LETTER * text.length : 0), room: kind === 'ev' ? 6 : 4 });
+    });
+    for (const row of rows.values()) crowded(row).forEach((is, place) => row[place].node.classList.toggle('crowded', is));
   }
 
   axis(from, until, width) {
     const zero = Number(this.element.closest('.lanes').dataset.from);
-    const most = Math.max(3, Math.min(12, width / 60));
-    let step = 1;
-    for (let n = 0; (until - from) / step > most; n += 1) step *= n % 3 === 1 ? 2.5 : 2;
     for (const old of all('.tick, .at', this.win)) old.remove();
-    const digits = Math.max(0, 3 - Math.floor(Math.log10(step)));
-    for (let at = Math.ceil((from + zero) / step) * step; at <= until + zero + 1e-6; at += step) {
-      const x = `${(100 * (at - zero)) / this.length}%`;
+    const { found, digits } = ticks(from + zero, until + zero, Math.max(3, Math.min(12, width / 60)));
+    for (const at of found) {
+      const x = `${(100 * (at - zero)) / this.length}%`, place = (at - zero - from) / (until - from);
       this.over.append(shape('line', { class: 'tick', x1: x, x2: x, y2: 4 }));
-      const place = (at - zero - from) / (until - from);
       const classes = place < 0.02 ? 'at first' : place > 0.98 ? 'at last' : 'at';
       this.over.append(shape('text', { class: classes, x, y: 14 }, (at / 1000).toFixed(digits)));
     }
@@ -161,9 +115,7 @@ class Block {
   }
 
   dim(member) {
-    for (const path of all('path[data-n]', this.win)) {
-      const names = path.dataset.n.split('|').map((name) => name.split('.')[0]); // m1.2 is m1 restarted
-      path.classList.toggle('dim', Boolean(member) && !names.includes(member));
-    }
+    for (const { path } of this.bars) path.classList.toggle('dim', Boolean(member));
+    for (const { path, name } of this.bars) if (name.split('.')[0] === member) path.classList.remove('dim'); // m1.2 is m1 restarted
   }
 }

@@ -32,7 +32,7 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
   const y = event.clientY - block.plot.getBoundingClientRect().top + block.top;
   const row = block.rows.find((each) => y >= each.y && y < each.y + each.height + 1);
   const seconds = (at) => ((at + lanes.zero) / 1000).toFixed(3);
-  const bar = row && block.bars.filter((each) => each.y === row.y && each.from <= ms && each.until >= ms)
+  const bar = row && block.bars.filter((each) => each.row === row && each.from <= ms && each.until >= ms)
     .sort((one, other) => one.until - one.from - (other.until - other.from))[0];
   const hint = event.target.querySelector?.(':scope > title')?.textContent;
   const values = block.values(ms, y);

@@ -14,4 +14,3 @@ const shape = (name, attributes, text = '') => {
   if (text) element.textContent = text;
   return element;
 };
-const share = (element, name) => parseFloat(element.getAttribute(name)) / 100;

@@ -78,8 +78,8 @@ class Lanes {
   }
 
   do(what) {
-    const rounds = () => this.blocks.flatMap((block) => block.bars.filter((bar) => bar.name === 'rebalance'));
-    const overlaps = () => this.blocks.flatMap((block) => block.overlaps());
+    const rounds = () => this.blocks.flatMap((block) => block.bars.filter((bar) => bar.row.what === 'rebalances'));
+    const overlaps = () => this.blocks.flatMap((block) => block.overlaps);
     const actions = {
       in: () => this.scale(0.5), out: () => this.scale(2), left: () => this.pan(-0.25), right: () => this.pan(0.25),
       fit: () => { this.gone = undefined; this.zoom(0, this.length); },

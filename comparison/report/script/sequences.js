@@ -32,7 +32,7 @@ for (const lanes of scenarios) { // a link keeps which one is open
 }
 
 const rebalancesOf = (lanes, run) => lanes.blocks.filter((each) => run.contains(each.element))
-  .flatMap((block) => block.bars.filter((bar) => bar.name === 'rebalance'));
+  .flatMap((block) => block.bars.filter((bar) => bar.row.what === 'rebalances'));
 
 function showSequence(lanes) { // of the rebalance that was gone to, else of the first one in the window
   const focused = document.activeElement?.closest('.run');
@@ -53,6 +53,6 @@ function chooseRebalance(lanes, figure, event, ms) { // whether a rebalance of t
   const box = block.plot.getBoundingClientRect(), y = event.clientY - box.top + block.top;
   const row = block.rows.find((each) => each.what === 'rebalances' && y >= each.y && y < each.y + each.height + 1);
   const near = (3 * (lanes.until - lanes.from)) / box.width; // a short one is a few pixels wide
-  const bar = row && block.bars.find((each) => each.y === row.y && each.from - near <= ms && each.until + near >= ms);
+  const bar = row && block.bars.find((each) => each.row === row && each.from - near <= ms && each.until + near >= ms);
   return Boolean(bar) && openSequence(figure.closest('.run'), bar);
 }

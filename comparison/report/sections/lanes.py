@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.added_bars import added_bars
 from comparison.report.drawing.figure import HEADINGS, figure
-from comparison.report.drawing.members import styles
+from comparison.report.drawing.palette import PHASES, styles
 from comparison.report.drawing.scale import scales
 from comparison.report.sections.charts import charts
 from comparison.report.sections.evidence import anchor_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 LANES_MAX = 64
 #: Bars that a whole page draws: so many make about two megabytes. A scenario's share is never less than MARKS_MIN.
 PAGE_MARKS, MARKS_MIN, MARKS_MAX = 24_000, 200, 4_000
-#: Phases in the order of a rebalance, for the legend.
-PHASES = ("detect", "stop", "release", "join", "decide", "claim", "resume", "backoff")
 
 
 class Lanes(NamedTuple):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.sequences import HEADINGS, sequence
+from comparison.screen.number_ranges import number_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,18 +121,8 @@ def _others(numbers: Sequence[int], view: RunView) -> str:
     if not numbers:
         return ""
     many = "s" if len(numbers) > 1 else ""
-    return f"Not drawn here: rebalance{many} {_ranges(numbers)}; to see one: {_command(view)} --rebalance {numbers[0]}"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """`1, 3 to 7`."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], number]
-        else:
-            found.append([number])
-    return ", ".join(" to ".join(map(str, each)) for each in found)
+    named = number_ranges(numbers, " to ")
+    return f"Not drawn here: rebalance{many} {named}; to see one: {_command(view)} --rebalance {numbers[0]}"
 
 
 def _command(view: RunView) -> str:

@@ -15,7 +15,6 @@ The keys are the fields of `Scenario`, of its steps and of its `Parameters`, so 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -36,15 +35,15 @@ from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
-from comparison.toml.files import located_in, read_toml_text
+from comparison.toml.files import FileReader, located_in, read_toml_text
 from kernel.designs import DESIGN_NAMES
-from kernel.errors import ConfigurationError, SeveralErrors
-from kernel.suggestions import placed, unknown
+from kernel.errors import SeveralErrors
+from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from comparison.toml.places import Located, Place
+    from comparison.toml.places import Located
     from comparison.toml.places import Path as KeyPath
 
     #: Why a scenario that is like another one cannot be judged by a check of this name; '' if it can.
@@ -79,20 +78,11 @@ def parse_scenario(text: str, name: str, complaint_of: CheckComplaint, load_plug
     return scenario
 
 
-class _Reader:
-    """Reads one file; what is wrong is collected."""
-
+class _Reader(FileReader):
     def __init__(self, found: Located, complaint_of: CheckComplaint, load_plugin: Callable[[str], object]) -> None:
-        self._found = found
+        super().__init__(found)
         self._load_plugin = load_plugin
         self._complaint_of = complaint_of
-        self.tracebacks: list[str] = []  #: of a user's code
-        self.complaints: list[tuple[Place | None, str]] = []
-
-    def texts(self, name: str) -> list[str]:
-        """The complaints in the order of the lines."""
-        ordered = sorted(self.complaints, key=lambda each: each[0] or (0, 0))
-        return [placed(text, f"{name}{f', {place}' if place else ''}") for place, text in ordered]
 
     def read(self) -> Scenario | None:
         content = self._found.content
@@ -290,17 +280,3 @@ class _Reader:
         except Misfit as misfit:
             self._complain((*at, *misfit.path), f"{at[-1]} {misfit}")
             return None
-
-    @contextlib.contextmanager
-    def _complaining(self, at: KeyPath) -> Iterator[None]:
-        """Complain if the block refuses what is there; the same complaint is made once."""
-        try:
-            yield
-        except ConfigurationError as error:
-            self._complain(at, str(error))
-            if isinstance(error, SeveralErrors):
-                self.tracebacks.append(error.details)
-
-    def _complain(self, at: KeyPath, text: str) -> None:
-        if (complaint := (self._found.place(at), text)) not in self.complaints:
-            self.complaints.append(complaint)

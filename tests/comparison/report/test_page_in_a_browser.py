@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from comparison.report.drawing.layout import USUAL_WIDTH
 from comparison.report.page import page as page_of
 from comparison.run_folder import write_json
 from tests.support.pages.browser import DESKTOP, PHONE, running_browser, visit
@@ -152,6 +153,25 @@ def test_keys_zoom_all_lanes_at_once(browser: Any, report: Path, key: str) -> No
         assert until_s - from_s < 10
         page.keyboard.press("0")
         assert page.locator(".window").text_content() == ""
+
+
+TEXTS = """() => [...document.querySelectorAll('.run:not(.over-time) > .figure .block:not(.members) .win')].map((win) =>
+  [...win.querySelectorAll('text')].filter((each) => getComputedStyle(each).display !== 'none').map((each) =>
+    [each.textContent, parseFloat(each.getAttribute('x')).toFixed(1), each.getAttribute('y')].join(' ')).sort())"""
+
+
+def test_painted_anew_the_lanes_say_what_the_still_picture_says(browser: Any, report: Path) -> None:
+    usual = f".block {{ grid-template-columns: 80px {USUAL_WIDTH}px !important }}"
+    with visit(browser, report, java_script_enabled=False) as seen:
+        still = seen.page.evaluate(TEXTS)
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.add_style_tag(content=usual)
+        page.keyboard.press("+")
+        assert page.evaluate(TEXTS) != still
+        page.keyboard.press("0")
+        assert page.evaluate(TEXTS) == still
+    assert any("two deliver: m1 + m2" in text for block in still for text in block)
 
 
 def test_next_and_previous_rebalance_follow_each_other(browser: Any, report: Path) -> None:

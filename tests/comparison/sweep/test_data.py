@@ -12,7 +12,7 @@ from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Added, Run
 from comparison.results.sweep import GROUP_SIZE, CellData, SweepData
 from comparison.sweep.data import as_number
-from comparison.sweep.metrics import metrics_named
+from comparison.sweep.grid_file import metrics_named
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA, write_sweep_tables
 from kernel.errors import ConfigurationError
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from comparison.sweep.grid import Grid, axes_from, axis, complete, count
-from comparison.sweep.grid_file import parse_grid, read_grid
+from comparison.sweep.grid_file import parse_grid, scenario_or_grid
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault
 from tests.support.commands.complaints import place_first
@@ -173,13 +173,13 @@ def test_wrong_file_is_refused_with_its_line(text: str, message: str) -> None:
 
 def test_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match=r"no such file or folder .*none.toml"):
-        read_grid(tmp_path / "none.toml")
+        scenario_or_grid(tmp_path / "none.toml")
     (tmp_path / "grid.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"not UTF-8 text \(.*grid.toml\)"):
-        read_grid(tmp_path / "grid.toml")
+        scenario_or_grid(tmp_path / "grid.toml")
 
 
 def test_examples_can_be_planned() -> None:
     assert EXAMPLES
     for path in EXAMPLES:
-        complete(read_grid(path))
+        complete(scenario_or_grid(path))

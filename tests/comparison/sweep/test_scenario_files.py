@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.sweep.grid_file import read_grid, scenario_or_grid
+from comparison.sweep.grid_file import scenario_or_grid
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import kept_as, load_kept_files, read_plan, sweep_folder
 from comparison.sweep.state import RecordedPlan, recorded
@@ -26,14 +26,14 @@ def plan_of(path: Path) -> RecordedPlan:
 def test_a_scenario_is_found_beside_the_grid(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text_of("beside"))
     (tmp_path / "grid.toml").write_text('[grid]\nscenario = ["join", "mine.toml"]\n')
-    assert read_grid(tmp_path / "grid.toml").axes["scenario"] == ("join", "beside")
+    assert scenario_or_grid(tmp_path / "grid.toml").axes["scenario"] == ("join", "beside")
 
 
 def test_what_is_wrong_with_a_scenario_is_reported_with_its_own_lines(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text_of("wrong") + "fork = 1\n")
     (tmp_path / "grid.toml").write_text('[grid]\nscenario = "mine.toml"\n')
     with pytest.raises(SeveralErrors) as caught:
-        read_grid(tmp_path / "grid.toml")
+        scenario_or_grid(tmp_path / "grid.toml")
     assert place_first(caught.value.texts[0]).startswith(
         f"{tmp_path}/mine.toml, line 4, column 1: form: unknown parameter 'fork'"
     )

@@ -9,14 +9,14 @@ Two designs with three members and six partitions; m2 of both is cut off from it
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from comparison.playground import commands as c
 from comparison.playground import messages
 from comparison.playground.applying import applied
+from comparison.playground.live.lanes import Lanes, style_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -39,37 +39,35 @@ class _Writer:
     def __init__(self) -> None:
         self.increments: list[messages.Increment] = []
         self._ids = 0
-        self._open: dict[tuple[str, messages.IntervalKind, str, str], messages.Interval] = {}
+        self._lanes: defaultdict[str, Lanes] = defaultdict(Lanes)
 
     def at(self, at_ms: int, *changes: messages.AnyChange) -> None:
         self.increments.append(messages.Increment(seq=len(self.increments) + 1, at_ms=at_ms, changes=changes))
 
     def opened(
         self, design: str, kind: messages.IntervalKind, member: str, at_ms: int, what: str
-    ) -> messages.IntervalChanged:
-        self._ids += 1
-        on_partition = kind in (messages.IntervalKind.NAMED, messages.IntervalKind.DELIVERING)
-        made = messages.Interval(
-            id=self._ids,
-            kind=kind,
-            member=member,
-            from_ms=at_ms,
-            partition=what if on_partition else "",
-            label="" if on_partition else what,
-        )
-        self._open[design, kind, member, what] = made
-        return messages.IntervalChanged(design=design, interval=made)
+    ) -> Iterator[messages.IntervalChanged]:
+        self._lanes[design].open(kind, member, at_ms, **_named(kind, what))
+        yield from self._drained(design)
 
     def closed(
         self, design: str, kind: messages.IntervalKind, member: str, at_ms: int, what: str
-    ) -> messages.IntervalChanged:
-        made = replace(self._open.pop((design, kind, member, what)), to_ms=at_ms)
-        return messages.IntervalChanged(design=design, interval=made)
+    ) -> Iterator[messages.IntervalChanged]:
+        self._lanes[design].close(kind, member, at_ms, **_named(kind, what))
+        yield from self._drained(design)
+
+    def _drained(self, design: str) -> Iterator[messages.IntervalChanged]:
+        return (messages.IntervalChanged(design=design, interval=each) for each in self._lanes[design].drained())
 
     def said(self, design: str, at_ms: int, severity: messages.Severity, text: str, **about: object) -> messages.Said:
         self._ids += 1
         sentence = messages.Sentence(id=self._ids, at_ms=at_ms, severity=severity, text=text, **about)  # type: ignore[arg-type]
         return messages.Said(design=design, sentence=sentence)
+
+
+def _named(kind: messages.IntervalKind, what: str) -> dict[str, str]:
+    on_partition = kind in (messages.IntervalKind.NAMED, messages.IntervalKind.DELIVERING)
+    return {"partition" if on_partition else "label": what}
 
 
 def example() -> Recording:
@@ -132,7 +130,9 @@ def example() -> Recording:
 def _member(
     design: str, name: str, state: messages.MemberState, delivers: Sequence[str] = ()
 ) -> messages.MemberChanged:
-    member = messages.Member(name=name, process=name, state=state, id=f"lab_{name}-0", delivers=tuple(delivers))
+    member = messages.Member(
+        name=name, style=style_of(name), process=name, state=state, id=f"lab_{name}-0", delivers=tuple(delivers)
+    )
     return messages.MemberChanged(design=design, member=member)
 
 
@@ -148,16 +148,16 @@ def _formed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     nodes = []
     for name, share in _SHARES.items():
         yield _member(design, name, messages.MemberState.RUNNING, share)
-        yield write.opened(design, messages.IntervalKind.PHASE, name, 3500, "claim")
-        yield write.closed(design, messages.IntervalKind.PHASE, name, 3900, "claim")
+        yield from write.opened(design, messages.IntervalKind.PHASE, name, 3500, "claim")
+        yield from write.closed(design, messages.IntervalKind.PHASE, name, 3900, "claim")
         nodes.append(
             messages.Znode(path=f"/consumers/lab/ids/lab_{name}-0", data="{}", ephemeral=True, changed_ms=3200)
         )
         for partition in share:
             number = partition.removeprefix("orders-")
             yield _partition(design, partition, name, (name,))
-            yield write.opened(design, messages.IntervalKind.NAMED, name, 3800, partition)
-            yield write.opened(design, messages.IntervalKind.DELIVERING, name, 3900, partition)
+            yield from write.opened(design, messages.IntervalKind.NAMED, name, 3800, partition)
+            yield from write.opened(design, messages.IntervalKind.DELIVERING, name, 3900, partition)
             nodes += [
                 messages.Znode(path=f"/consumers/lab/{what}/orders/{number}", data=data, ephemeral=own, changed_ms=3800)
                 for what, data, own in (("owners", f"lab_{name}-0-0", True), ("offsets", "300", False))
@@ -178,17 +178,17 @@ def _formed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
 
 def _cut(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     yield _member(design, "m2", messages.MemberState.CUT, _SHARES["m2"])
-    yield write.opened(design, messages.IntervalKind.FAULT, "m2", 12_000, "cut")
+    yield from write.opened(design, messages.IntervalKind.FAULT, "m2", 12_000, "cut")
     yield write.said(design, 12_000, messages.Severity.ACT, "m2 is cut off from its authority", members=("m2",))
 
 
 def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[messages.AnyChange]:
     for partition in _SHARES["m2"]:
         if not two:
-            yield write.closed(design, messages.IntervalKind.DELIVERING, "m2", 14_800, partition)
-        yield write.closed(design, messages.IntervalKind.NAMED, "m2", 15_000, partition)
-        yield write.opened(design, messages.IntervalKind.NAMED, "m1", 15_050, partition)
-        yield write.opened(design, messages.IntervalKind.DELIVERING, "m1", 15_100, partition)
+            yield from write.closed(design, messages.IntervalKind.DELIVERING, "m2", 14_800, partition)
+        yield from write.closed(design, messages.IntervalKind.NAMED, "m2", 15_000, partition)
+        yield from write.opened(design, messages.IntervalKind.NAMED, "m1", 15_050, partition)
+        yield from write.opened(design, messages.IntervalKind.DELIVERING, "m1", 15_100, partition)
         yield _partition(design, partition, "m1", ("m1", "m2") if two else ("m1",))
     text = (
         "m2 is cut off, but still delivers orders-2: two members deliver it"
@@ -200,10 +200,10 @@ def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[messages.
 
 
 def _healed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
-    yield write.closed(design, messages.IntervalKind.FAULT, "m2", 25_000, "cut")
+    yield from write.closed(design, messages.IntervalKind.FAULT, "m2", 25_000, "cut")
     yield _member(design, "m2", messages.MemberState.RUNNING)
     for partition in _SHARES["m2"]:
-        yield write.closed(design, messages.IntervalKind.DELIVERING, "m2", 25_000, partition)
+        yield from write.closed(design, messages.IntervalKind.DELIVERING, "m2", 25_000, partition)
         yield _partition(design, partition, "m1", ("m1",))
 
 

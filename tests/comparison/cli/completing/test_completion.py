@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.cli.completing.cache import cached_table
-from comparison.cli.completing.kinds import KINDS
+from comparison.cli.completing.sets import table_of
 from comparison.cli.completing.shells import SHELLS, VARIABLE, answer, script_for
-from comparison.cli.completing.table import About, Table, table_of
+from comparison.cli.completing.table import KINDS, About, Table
 from comparison.cli.main import COMMANDS, cli, main
 from kernel.designs import DESIGN_NAMES
 from kernel.platform.cache_folder import CACHE_VARIABLE
@@ -144,10 +144,10 @@ def test_table_is_kept_in_the_cache_until_the_program_changes(
 ) -> None:
     assert cached_table() == table
     (kept,) = (tmp_path / "cache").glob("completion-*.json")
-    monkeypatch.setattr("comparison.cli.completing.cache.table_of", None)  # it is not made again
+    monkeypatch.setattr("comparison.cli.completing.sets.table_of", None)  # it is not made again
     assert cached_table() == table
     kept.write_text("damaged")
-    monkeypatch.setattr("comparison.cli.completing.cache.table_of", lambda _: table)
+    monkeypatch.setattr("comparison.cli.completing.sets.table_of", lambda _: table)
     assert cached_table() == table
     assert kept.read_text().startswith("{")
 
@@ -160,7 +160,7 @@ def test_table_is_made_anew_when_a_module_changes(
     module.write_text("one = 1")
     made: list[int] = []
     monkeypatch.setattr("comparison.cli.completing.cache._HOME", tmp_path / "program")
-    monkeypatch.setattr("comparison.cli.completing.cache.table_of", lambda _: (made.append(1), table)[1])
+    monkeypatch.setattr("comparison.cli.completing.sets.table_of", lambda _: (made.append(1), table)[1])
     cached_table()
     cached_table()
     assert len(made) == 1
@@ -174,7 +174,7 @@ def test_cache_that_cannot_be_written_is_done_without(
     tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cache").write_text("a file")
-    monkeypatch.setattr("comparison.cli.completing.cache.table_of", lambda _: table)
+    monkeypatch.setattr("comparison.cli.completing.sets.table_of", lambda _: table)
     assert cached_table() == table
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.pipeline.figures.checks import EXPECTED
-from comparison.pipeline.figures.evidence import EVIDENCE
+from comparison.pipeline.figures.deciding import EVIDENCE, EXPECTED
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.metrics import METRICS
 from comparison.scenarios.plan.wording import summary_of

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.figures.waits import WAIT_SCHEMA, deciders, phase_times, wait_table, waits_of
-from comparison.pipeline.measured import GroupChanged, GroupEvent, GroupMemberLeft, Measured, MemberPhase, Round
+from comparison.pipeline.measured import (
+    GroupChanged,
+    GroupEvent,
+    GroupMemberLeft,
+    Measured,
+    MemberPhase,
+    ProcessEnded,
+    Round,
+    RunnerEvent,
+)
 from comparison.pipeline.silver.rounds import rounds_of
 
 MS = 1_000_000
@@ -129,7 +138,9 @@ ROUND = [changed(100, PREPARING, 1), changed(7_000, COMPLETING, 2), changed(7_01
 
 
 def waited(group_events: list[GroupEvent], phases: list[MemberPhase]) -> list[dict[str, Any]]:
-    found = waits_of(rounds_of(group_events, []), group_events, phases, {"m0": 40 * MS})
+    ended: list[RunnerEvent] = [ProcessEnded(t_ns=40 * MS, target="m0")]
+    rounds = rounds_of(group_events, [])
+    found = waits_of(Measured(rounds=rounds, group=group_events, phases=phases, runner=ended))
     return [
         {"for": each.waited_for, "gone": each.gone, "n": each.waiting, "ms": each.longest_ms, "sum": each.total_ms}
         for each in found

@@ -76,7 +76,9 @@ class Scene:
         return self.event("commit_answered", process, member=f"{process}-id", **where, outcome=outcome, error=error)
 
     def named(self, owner: str, number: int) -> Self:
-        return self.event("authority_named", "observer", topic="orders", partition=number, owner=owner, epoch=1)
+        kind = "authority_named" if owner else "authority_cleared"
+        where = {"group": "lab", "topic": "orders", "partition": number}
+        return self.event(kind, "observer", **where, owner=owner, epoch=1, reason="")
 
     # -- what is seen -----------------------------------------------------------------------------------------
 

@@ -6,10 +6,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader
-
+from comparison.playground.live.lanes import style_of
 from comparison.playground.web.files import TYPES, machines, page_files
-from comparison.report.drawing.members import COLOURS, PATTERNS
+from comparison.report.drawing.palette import COLOURS
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.states import ConsumerGroupState
 from kernel.designs import COORDINATED, DESIGNS
@@ -27,7 +26,7 @@ def test_everything_that_the_page_names_is_served():
             named |= set(re.findall(r'from "\./([\w.]+)"', text(name)))
             named |= set(re.findall(r'fetch\("([\w.]+\.json)"\)', text(name)))
     assert named <= files.keys()
-    assert {"page.js", "page.css", "lanes.css", "tours.json", "machines.json", "model.js"} <= named
+    assert {"page.js", "page.css", "lanes.css", "tours.json", "machines.json", "model.js", "painter.js"} <= named
 
 
 def test_every_file_is_in_the_wheel():
@@ -43,9 +42,10 @@ def test_nothing_in_the_files_names_another_host():
 
 
 def test_members_look_as_in_the_report():
-    drawn = Environment(loader=PackageLoader("comparison.report", "drawing"), trim_blocks=True, lstrip_blocks=True)
-    assert drawn.get_template("patterns.svg.j2").render(colours=COLOURS).strip() in text("")
-    assert f"COLOURS = {len(COLOURS)}, PATTERNS = {PATTERNS};" in text("elements.js")
+    for number, colour in enumerate(COLOURS):
+        assert f'<pattern id="k{number}t1"' in text("")
+        assert f".k{number} {{ fill: {colour}; }}" in text("lanes.css")
+    assert style_of("m9") == f"k{8 % len(COLOURS)} t1"
 
 
 def test_every_coordinated_design_has_the_moves_of_its_table():

@@ -65,15 +65,6 @@ def test_the_page_applies_increments_as_python_does(browser: Any) -> None:
     assert found == [True, msgspec.json.decode(msgspec.json.encode(example_at(len(increments)))), False]
 
 
-#: (member, from, to) of intervals; the stretches with who delivers in them.
-STRETCHES = (
-    ([], []),
-    ([("m1", 0, None)], [(0, None, ["m1"])]),
-    ([("m1", 0, 5), ("m2", 5, None)], [(0, 5, ["m1"]), (5, None, ["m2"])]),
-    ([("m1", 0, 5), ("m2", 7, 9)], [(0, 5, ["m1"]), (5, 7, []), (7, 9, ["m2"]), (9, None, [])]),
-    ([("m10", 0, 8), ("m2", 3, None)], [(0, 3, ["m10"]), (3, 8, ["m2", "m10"]), (8, None, ["m2"])]),
-    ([("m1", 0, 5), ("m1", 3, 8)], [(0, 8, ["m1"]), (8, None, [])]),
-)
 #: Who delivers each partition, None for one that nobody has had yet; what is to be seen at a glance.
 GLANCES = (
     ([], "idle"),
@@ -86,8 +77,7 @@ GLANCES = (
 )
 
 
-def test_stretches_say_who_delivers_when_and_the_glance_says_the_worst(browser: Any) -> None:
-    intervals = [[{"member": each[0], "from_ms": each[1], "to_ms": each[2]} for each in all_] for all_, _ in STRETCHES]
+def test_the_glance_says_the_worst(browser: Any) -> None:
     groups = [
         {
             "partitions": [
@@ -97,15 +87,13 @@ def test_stretches_say_who_delivers_when_and_the_glance_says_the_worst(browser: 
         for all_, _ in GLANCES
     ]
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        found, kinds = page.evaluate(
-            """async ([intervals, groups]) => {
-                const { stretches, glance } = await import("./model.js");
-                return [intervals.map(stretches), groups.map((each) => glance(each).kind)];
+        kinds = page.evaluate(
+            """async (groups) => {
+                const { glance } = await import("./model.js");
+                return groups.map((each) => glance(each).kind);
             }""",
-            [intervals, groups],
+            groups,
         )
-    told = [[(each["from_ms"], each["to_ms"], each["members"]) for each in all_] for all_ in found]
-    assert told == [expected for _, expected in STRETCHES]
     assert kinds == [expected for _, expected in GLANCES]
 
 
@@ -229,16 +217,13 @@ def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
         assert colour == "rgb(179, 38, 30)"
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
-def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any, forgotten: bool) -> None:
+def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any) -> None:
     now = example_at(RUNNING)
-    ended = messages.Interval(
-        id=1, kind=messages.IntervalKind.DELIVERING, member="m1", partition="t-0", from_ms=0, to_ms=5000
-    )
+    nobody = messages.Interval(id=1, kind=messages.IntervalKind.NOBODY, member="", partition="t-0", from_ms=5000)
     group = replace(
         now.groups[0],
         partitions=(messages.Partition(name="t-0", delivered=9),),
-        intervals=() if forgotten else (ended,),
+        intervals=(nobody,),
     )
     with served_game(replace(now, at_ms=150_000, groups=(group,))) as game, opened(browser, game.address) as page:
         gap, plot = page.locator("rect.gap").bounding_box(), page.locator(".lane-plot").bounding_box()

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from comparison.report.drawing.barrier import barrier
+from comparison.report.drawing.chart import steps_of
 from comparison.report.drawing.committed import committed
-from comparison.report.drawing.curves import Step, curve
-from comparison.report.drawing.members import styles
+from comparison.report.drawing.layout import Block, Curve, Curves, Step
+from comparison.report.drawing.palette import styles
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.phase_bars import phase_bars
 from comparison.report.drawing.records import STEPS_MIN, again, delivered, idle, lag
 from comparison.report.drawing.scale import Scale, scales
+from comparison.report.drawing.svg import painted
 from comparison.report.view.model import Interval, Joined, Phase, Rebalance, Round
 from tests.comparison.report.drawing.test_lanes import SPLIT, bars, commit, lane, view
 
 if TYPE_CHECKING:
-    from comparison.report.drawing.curves import Curves
     from comparison.report.view.model import RunView
 
 SCALE = Scale(0, 0, 1_000)
@@ -37,30 +37,26 @@ def intervals(*records: int, again: int = 0, left: int | None = 0, lag: int | No
 
 
 def values(curves: Curves, name: str) -> list[tuple[int, int, int]]:
-    """(from, until, value) of each step of a curve, as the page's script reads them."""
+    """(from, until, value) of each step of a curve."""
     (drawn,) = [each for each in curves.curves if each.name == name]
-    found = []
-    x = y = 0
-    for command, one, other in re.findall(r"([Mvh])(-?\d+)(?: (-?\d+))?", drawn.d):
-        if command == "M":
-            x, y = int(one), int(other)
-        elif command == "v":
-            y += int(one)
-        else:
-            found.append((x, x + int(one), curves.top + drawn.base - y))
-            x += int(one)
-    return found
+    return [(round(step.from_ms), round(step.until_ms), step.value) for step in drawn.steps]
 
 
 @pytest.mark.parametrize(("classes", "d"), [("line", "M0 7h100v-2h200M400 10h50"), ("area", None)])
 def test_curve_has_the_values_themselves_and_gaps(classes: str, d: str | None) -> None:
-    steps = [Step(0, 50, 3), Step(50, 100, 3), Step(100, 300, 5), Step(400, 450, 0)]
-    drawn = curve("x", classes, steps, SCALE, 10)
-    assert drawn.d == (d or "M0 10v-3h100v-2h200V10zM400 10h50V10z")
+    steps = steps_of([Step(0, 50, 3), Step(50, 100, 3), Step(100, 300, 5), Step(400, 450, 0)], SCALE)
+    assert path(Curve("x", classes, steps, 0)) == (d or "M0 10v-3h100v-2h200V10zM400 10h50V10z")
 
 
 def test_curve_is_counted_from_its_base() -> None:
-    assert curve("x", "line", [Step(0, 100, 105)], SCALE, 10, base=100).d == "M0 5h100"
+    assert path(Curve("x", "line", [Step(0, 100, 105)], 100)) == "M0 5h100"
+
+
+def path(curve: Curve) -> str:
+    """How a curve is drawn in a box for values up to 10."""
+    block = Block("records", "", curves=[Curves("eager", 0, 44, 10, [curve], ())])
+    ((_, (shape,)),) = painted(block, 1_000).curves
+    return str(shape.attributes["d"])
 
 
 def test_records_of_all_designs_are_on_one_scale_and_rushes_are_cut_off() -> None:
@@ -119,7 +115,7 @@ def test_duplicates_are_drawn_for_every_design_with_their_sum() -> None:
     runs = [view(SPLIT, course=intervals(9, 9, again=3)), view(SPLIT, design="eager", course=intervals(9, 9))]
     chart = again(panels(*runs))
     assert chart is not None
-    assert [shape.text for shape in chart.block.names] == [
+    assert [name.text for name in chart.block.names] == [
         *("zookeeper", "0 to 30", "6 in all"),
         *("eager", "0 to 30", "0 in all"),
     ]
@@ -135,7 +131,7 @@ def test_committed_offset_is_that_of_the_partition_that_moved_back_furthest() ->
     assert chart.note == "Partition t-0, the one that moved back furthest. It moved back in zookeeper."
     curves, _ = chart.block.curves
     assert values(curves, "committed") == [(1_000, 10_000, 5)]
-    signs = [shape.text for shape in chart.block.over]
+    signs = [label.text for label in chart.block.labels]
     refused = "m1 refused: ILLEGAL_GENERATION"
     assert signs == ["▼", "m1 moved back by 21", "×", "×", refused]  # where there is no room, the sign alone
     assert chart.rows[1] == ["zookeeper", "6.40", "m1", "5", "accepted, moved back by 21, not from the owner"]
@@ -184,7 +180,7 @@ def test_bars_of_phases_begin_at_zero_and_have_one_scale() -> None:
     assert not chart.is_timed
     found = {name: [bar[::2] for bar in each] for name, each in bars(chart.block).items()}
     assert found == {"p-stop": [(0, 500), (50, 50)], "p-join": [(500, 1_500)]}
-    assert [shape.text for shape in chart.block.names] == ["zookeeper", "8: m1", "8: m2", "eager", "8: m1"]
+    assert [name.text for name in chart.block.names] == ["zookeeper", "8: m1", "8: m2", "eager", "8: m1"]
     assert chart.rows == [
         ["zookeeper", "8", "m1", "2,000", "stop 500, join 1,500"],
         ["zookeeper", "8", "m2", "100", "stop 50"],

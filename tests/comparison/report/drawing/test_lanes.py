@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from comparison.report.drawing.blocks import DELIVERS, NAMED, Bars, Block, Row, packed
 from comparison.report.drawing.course import course, phases
 from comparison.report.drawing.figure import figure
 from comparison.report.drawing.lanes import partition_lanes
+from comparison.report.drawing.layout import DELIVERS, NAMED, Bars, Block, Row, packed
 from comparison.report.drawing.member_lanes import member_lanes, named
-from comparison.report.drawing.members import COLOURS, PATTERNS, style, styles
+from comparison.report.drawing.palette import COLOURS, PATTERNS, style, styles
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.scale import Scale, scales
+from comparison.report.drawing.svg import painted
 from comparison.report.view.model import (
     Change,
     Commit,
@@ -29,7 +29,9 @@ from comparison.report.view.model import (
 )
 
 if TYPE_CHECKING:
-    from comparison.report.markup import Shape
+    from collections.abc import Iterable
+
+    from comparison.report.drawing.layout import Area, Label, Strip
 
 
 def commit(at_ms: float, **given: Any) -> Commit:
@@ -82,27 +84,16 @@ def panel(run: RunView, marks_max: int = 1_000) -> Panel:
     return Panel(run, scale, styles([run]), marks_max)
 
 
-def hints(shapes: list[Shape]) -> list[str]:
-    return [shape.hint for shape in shapes if shape.hint]
+def hints(found: Iterable[Area | Label | Strip]) -> list[str]:
+    return [each.hint for each in found if each.hint]
 
 
 def bars(block: Block) -> dict[str, list[tuple[int, int, int]]]:
     """By class: (from, y, length) of each bar."""
     return {
-        str(shape.attributes["class"]): places(str(shape.attributes["d"]))
-        for shape in block.bars
-        if "data-n" in shape.attributes
+        classes: [(bar.from_, bar.row.y, bar.until - bar.from_) for bar in found]
+        for classes, found in block.by_class().items()
     }
-
-
-def places(path: str) -> list[tuple[int, int, int]]:
-    found: list[tuple[int, int, int]] = []
-    x = y = 0
-    for right, down, width in re.findall(r"m(-?\d+) (-?\d+)h(\d+)", path):
-        x, y = x + int(right), y + int(down)
-        found.append((x, y, int(width)))
-        x += 0 if path.endswith("z") else int(width)
-    return found
 
 
 def test_lane_has_whom_the_authority_names_above_and_who_delivers_below() -> None:
@@ -117,30 +108,29 @@ def test_lane_has_whom_the_authority_names_above_and_who_delivers_below() -> Non
 
 def test_overlap_is_labelled_with_both_members_and_described_for_screen_readers() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
-    assert "two deliver: m1 + m2" in [shape.text for shape in block.over]
-    assert "t-0: m1 + m2 both deliver for 3.50 s" in hints(block.over)
+    assert "two deliver: m1 + m2" in [shape.text for shape in painted(block, 10_000).over]
+    assert "t-0: m1 + m2 both deliver for 3.50 s" in hints(block.overlaps)
     assert "1 overlap of two members delivering" in block.title
 
 
 def test_overlap_too_short_for_its_label_has_it_beside() -> None:
     short = lane(delivering=SPLIT.delivering, overlaps=(Overlap(5_000, 5_050, ("m1", "m2")),))
     block, _ = partition_lanes(panel(view(short)))
-    (label,) = [shape for shape in block.over if shape.text]
-    assert (label.text, label.attributes["class"], label.attributes["x"]) == ("m1 + m2", "bo", "50.500%")
+    (label,) = [shape for shape in painted(block, 10_000).over if shape.text]
+    assert (label.text, label.attributes["class"], label.attributes["x"]) == ("m1 + m2", "bo", "50.5%")
 
 
 def test_unowned_stretch_is_hatched_and_a_short_one_too() -> None:
     short = lane(named=(Holding(0, 4_000, "m1"),), unnamed=(Stretch(4_000, 4_500), Stretch(6_000, 6_010)))
     block, _ = partition_lanes(panel(view(short)))
-    assert "named by nobody for 0.50 s" in hints(block.under)
-    (gapped,) = [shape for shape in block.bars if shape.attributes["class"] == "gapped"]
-    assert str(gapped.attributes["d"]).startswith("m6000 ")
+    assert "named by nobody for 0.50 s" in hints(block.behind)
+    assert bars(block)["gapped"] == [(6_000, block.rows[0].y, 10)]
 
 
 def test_commits_have_different_signs() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
     assert {name: len(paths) for name, paths in block.ticks.items()} == {"ok": 1, "stale": 1}
-    signs = {shape.text: shape.hint for shape in block.over if shape.text in {"×", "▼"}}
+    signs = {label.text: label.hint for label in block.labels}
     assert signs == {
         "▼": "m1 commits 5, moved back by 21",
         "×": "m1 commits 5, refused: ILLEGAL_GENERATION",
@@ -149,23 +139,23 @@ def test_commits_have_different_signs() -> None:
 
 def test_fault_has_a_band_a_begin_and_a_heal() -> None:
     block = course(panel(view(SPLIT, changes=(Change("join", 3_000),))))
-    assert hints(block.under) == ["cut m1", "healed", "cut m1", "join"]
-    assert [shape.text for shape in block.over] == ["cut m1", "join", "heal"]
-    band = next(shape for shape in block.under if shape.attributes["class"] == "band")
-    assert (band.attributes["x"], band.attributes["width"]) == ("20%", "60.000%")
+    assert hints(block.behind) == ["cut m1", "healed", "cut m1", "join"]
+    assert [label.text for label in block.labels] == ["cut m1", "join", "heal"]
+    band = next(shape for shape in painted(block, 10_000).under if shape.attributes["class"] == "band")
+    assert (band.attributes["x"], band.attributes["width"]) == ("20%", "60%")
 
 
 def test_kill_is_a_moment_without_a_heal() -> None:
     block = course(panel(view(SPLIT, faults=(Fault("kill", "m1", 2_000, 2_010),))))
-    assert [shape.text for shape in block.over] == ["kill m1"]
+    assert [label.text for label in block.labels] == ["kill m1"]
 
 
 @pytest.mark.parametrize(("generation", "name", "step"), [(7, "generation", "7"), (None, "rebalances", "1")])
 def test_rebalances_are_steps_of_the_generation(generation: int | None, name: str, step: str) -> None:
     rounds = (Round(number=1, from_ms=100, until_ms=300, generation=generation),)
     block = course(panel(view(SPLIT, rounds=rounds)))
-    assert name in [shape.text for shape in block.names]
-    assert step in [shape.text for shape in block.over]
+    assert name in [each.text for each in block.names]
+    assert step in [label.text for label in block.labels]
     assert bars(block) == {"round": [(100, block.rows[0].y, 200)]}
 
 
@@ -176,16 +166,16 @@ def test_phases_have_a_row_for_each_member_also_after_a_restart() -> None:
         phases=(Phase(0, 100, "m1", "join"), Phase(5_000, 5_100, "m1.2", "join")),
     )
     block, _ = phases(panel(run))
-    assert [shape.text for shape in block.names] == ["m1"]
+    assert [each.text for each in block.names] == ["m1"]
     assert [x for x, _, _ in bars(block)["p-join"]] == [0, 5_000]
 
 
 def test_lanes_of_members_name_the_partitions_of_each() -> None:
     both = lane("t-1", named=(Holding(0, 10_000, "m1"),))
     block, _ = member_lanes(panel(view(SPLIT, both)))
-    paths = {str(shape.attributes["data-n"]) for shape in block.bars}
-    assert "0-1|1|0" in paths  # m1 is named for both, then for one, and delivers the other
-    assert [shape.text for shape in block.names] == ["m1", "m2"]
+    of_m1 = [bar.label for bar in block.bars if bar.row.lane == "m1"]
+    assert of_m1 == ["0-1", "1", "0"]  # m1 is named for both, then for one, and delivers the other
+    assert [each.text for each in block.names] == ["m1", "m2"]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +222,7 @@ def test_too_many_bars_are_joined_in_grey_and_counted() -> None:
     found.add(0, 5_000, row, "k0", "m1")
     for start in range(6_000, 6_100, 10):
         found.add(start, start + 9, row, "k1", "m2")
-    assert found.drawn_into(block, 1) == 10
+    assert found.laid_into(block, 1) == 10
     assert bars(block) == {"k0": [(0, 0, 5_000)], "many": [(6_000, 0, 99)]}
     drawn = figure(view(lane(named=tuple(Holding(n, n + 5, "m1") for n in range(0, 9_000, 10)))), scale, {}, 10)
     assert drawn.remarks == ["890 of the shortest stretches are drawn together in grey"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from comparison.report.drawing.members import styles
+from comparison.report.drawing.palette import styles
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.picture import WIDTH, chart_picture, picture
 from comparison.report.drawing.records import delivered

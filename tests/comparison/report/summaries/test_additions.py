@@ -37,7 +37,7 @@ def test_addition_that_was_not_read_says_how_much_was() -> None:
     assert sentence(addition) == "7 of 900 added partitions were delivered from."
     chart = added_bars([addition])
     assert chart is not None
-    assert [shape.text for shape in chart.block.over] == ["103,000 ms at least"]
+    assert [label.text for label in chart.block.labels] == ["103,000 ms at least"]
 
 
 def test_bars_have_a_table_with_every_part() -> None:

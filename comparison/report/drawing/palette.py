@@ -1,7 +1,8 @@
-"""How members are distinguished: a colour and a pattern by their place, a name inside the bar.
+"""How members and phases are distinguished: a colour and a pattern by a member's place, a name inside the bar.
 
 Okabe and Ito's hues, lightened so that black text is readable on each; three patterns make twenty-four members
-distinct. Bars are drawn stretched, so patterns have horizontal lines only. The classes are in lanes.css.
+distinct. Bars are drawn stretched, so patterns have horizontal lines only. `palette.css.j2` and `patterns.svg.j2` are
+made from these tables, for the report, for files and for the playground.
 """
 
 from __future__ import annotations
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 COLOURS = ("#56B4E9", "#E69F00", "#3DB88B", "#DB94BB", "#F0E442", "#EF8354", "#9FB2F5", "#C2AD7F")
 #: Patterns by number, with the stripes that they have in a height of 4: plain, lines, and two halves.
 PATTERNS = 3
+#: Phases of a rebalance in their order, and of an addition of partitions.
+PHASES = {
+    "detect": "#8F8F8F",
+    "stop": "#E07A78",
+    "release": "#E09A4A",
+    "join": "#5FA5D6",
+    "decide": "#A68BD8",
+    "claim": "#5DB377",
+    "resume": "#B5AC3E",
+    "backoff": "#A07C6C",
+}
+ADDITION = {"grow": "#B9C2CE", "notice": "#6B7684", "hear": "#E3B341", "wait": "#D8D2C4", "deliver": "#3FA79B"}
+#: What the templates need.
+PALETTE = {"colours": COLOURS, "phases": {**PHASES, **ADDITION}}
 
 
 def styles(views: Iterable[RunView]) -> Mapping[str, str]:
