@@ -31,11 +31,11 @@ from comparison.assigning.group import (
 from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
+from kernel.topic_names import topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 _MEMBER = re.compile(r"[^\s,:=+@*]{1,200}")
 _MEMBER_FORM = "NAME, NAME@INSTANCE, NAME:STREAMS or NAME:TOPIC+TOPIC"
 
@@ -181,7 +181,7 @@ def checked_name(name: str) -> str:
 
 def checked_topic(name: str) -> str:
     """A topic's name. Raises `ConfigurationError`."""
-    if not _TOPIC.fullmatch(name):
+    if topic_name_problem(name):
         raise ConfigurationError(f"{name!r} is not a topic's name. Use letters, digits, dots, dashes and underscores")
     return name
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ import psutil
 
 from kernel.errors import EnvironmentFault
 from kernel.platform.json_file import json_if_readable
+from kernel.platform.whole_file import whole_file
 from kernel.trace.writer import boot_id
 from kernel.waiting import wait_until
 
@@ -82,9 +83,8 @@ def write_state(state: ServerState) -> None:
     path = _path(state.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{state.pid}")
-        temporary.write_bytes(msgspec.json.encode(asdict(state)))
-        temporary.replace(path)
+        with whole_file(path) as file:
+            file.write_bytes(msgspec.json.encode(state))
     except OSError as error:
         raise EnvironmentFault(
             f"cannot write the state file {path}: {error.strerror}. Set {STATE_VARIABLE} to a folder of your own"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.applicability import why_not
 from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.fields import default_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
 
 if TYPE_CHECKING:
@@ -95,22 +97,14 @@ def in_words(step: Step) -> str:
         return f"hold {step.ms} ms"
     if isinstance(step, Heal):
         return " ".join(part for part in ("heal", step.fault or "all", step.target) if part)
-    given = {each.name: getattr(step, each.name) for each in fields(step)}
-    own = {name: value for name, value in given.items() if name != "change" and value != _default(step, name)}
+    others = (each for each in fields(step) if each.name != "change")
+    own = {each.name: given for each in others if (given := getattr(step, each.name)) != default_of(each)}
     return f"{kind_of_step(step)}{_in_brackets(own)}"
 
 
 def kind_of_step(step: Step) -> str:
     """`form`, `freeze owner`; of a fault, its name."""
-    if isinstance(step, Inject):
-        return step.fault
-    name = type(step).__name__
-    return name[0].lower() + "".join(f" {each.lower()}" if each.isupper() else each for each in name[1:])
-
-
-def _default(step: Step, name: str) -> Any:
-    row = next(each for each in fields(step) if each.name == name)
-    return row.default_factory() if row.default_factory is not MISSING else row.default
+    return step.fault if isinstance(step, Inject) else name_of(type(step)).replace("-", " ")
 
 
 def _in_brackets(values: Mapping[str, object]) -> str:

@@ -24,6 +24,8 @@ import msgspec
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+    from jgo.maven import MavenContext
+
 REPOSITORY_VARIABLE = "MAVEN_REPOSITORY_URL"
 
 _AT_ONCE = 8
@@ -72,21 +74,23 @@ def _text(element: Element, name: str) -> str:
     return _PLACEHOLDER.sub(lambda match: os.environ.get(match.group(1), match.group()), text)
 
 
+def context_of(folder: Path, url: str | None) -> MavenContext:
+    """What resolves and downloads jars into `folder`."""
+    from jgo.maven import MavenContext, PythonResolver
+
+    repositories = {"central": url} if url else None
+    return MavenContext(
+        resolver=PythonResolver(), repo_cache=folder, local_repos=[], remote_repos=repositories, timeout=_TIMEOUT_S
+    )
+
+
 def fetch(coordinates: str, folder: Path, url: str | None) -> dict[str, str]:
     """Download one jar into `folder`; {"path": ...} or {"error": why}, without credentials."""
     import requests
-    from jgo.maven import MavenContext, PythonResolver
 
     group, artifact, version = coordinates.split(":")
-    context = MavenContext(
-        resolver=PythonResolver(),
-        repo_cache=folder,
-        local_repos=[],
-        remote_repos={"central": url} if url else None,
-        timeout=_TIMEOUT_S,
-    )
     try:
-        return {"path": str(context.project(group, artifact).at_version(version).artifact().resolve())}
+        return {"path": str(context_of(folder, url).project(group, artifact).at_version(version).artifact().resolve())}
     except (requests.RequestException, OSError) as error:
         return {"error": _CREDENTIALS.sub("//", f"{type(error).__name__}: {error}")}
     except RuntimeError:  # jgo raises this for any status but 200

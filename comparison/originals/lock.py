@@ -15,16 +15,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from comparison.originals.download import fetch, repository
+from comparison.originals.download import context_of, fetch, repository
 
 
 def resolved(coordinates: list[str], folder: Path, url: str | None) -> list[str]:
     """These jars and all that they depend on, as sorted G:A:V."""
-    from jgo.maven import MavenContext, PythonResolver
-
-    context = MavenContext(
-        resolver=PythonResolver(), repo_cache=folder, local_repos=[], remote_repos={"central": url} if url else None
-    )
+    context = context_of(folder, url)
     wanted = [context.create_dependency(name) for name in coordinates]
     _, nodes = context.resolver.get_dependency_list(wanted)
     needed = {

@@ -70,7 +70,10 @@ class ProcessEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
-    """One ZooKeeper server's own counters for one namespace; `at` is the reading's label and when it was made."""
+    """One ZooKeeper server's own counters for one namespace; `at` is the reading's label and when it was made.
+
+    The server read them within `latency_ns` before `t_ns`; traces of former releases do not say how long that was.
+    """
 
     t_ns: int
     at: str
@@ -78,6 +81,7 @@ class CounterReading(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     reads: int
     writes: int
+    latency_ns: int | None = None
 
 
 class CopiesRead(msgspec.Struct, frozen=True, kw_only=True):

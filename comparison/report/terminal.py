@@ -173,7 +173,7 @@ def _counted(change: Change) -> Text:
         text.append(f"{counted_noun(count)} ")
         text.append("(=)" if agrees else f"({number(count.model)})", style="green" if agrees else "bold red")
     if not change.counted and change.rounds:
-        text.append(f"{number(change.rounds)} round{'' if change.rounds == 1 else 's'}")
+        text.append(f"{number(change.rounds)} rebalance{'' if change.rounds == 1 else 's'}")
     if change.attempts_failed:
         text.append(f", {change.attempts_failed} failed" if text else f"{change.attempts_failed} failed")
     return text

@@ -212,7 +212,7 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
     {
         "converge_ms": ChangeMetric("ms", "time until every partition was owned once", "ms", is_spread=True),
         "takeover_ms": ChangeMetric("ms", "time until the authority first named a new owner"),
-        "rounds": ChangeMetric("", "rebalances of the whole group", "rounds", is_spread=True),
+        "rounds": ChangeMetric("", "rebalances of the whole group", "rebalances", is_spread=True),
         "stopped": ChangeMetric("", "partitions taken from members that stayed", "stopped", is_spread=True),
         "moved": ChangeMetric("", "partitions moved to another member", "moved", is_spread=True),
         "unowned_partition_s": ChangeMetric(

@@ -152,6 +152,12 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
             "`leave`; `session`: expired; `fenced`: replaced by another of its name; in `server` also `id gone`, "
             "`not stopped in time` and `not started in time`; of a KIP-848 group also `not revoked in time`"
         ),
+        ("zk_op", "latency_ns"): C(
+            "from sending the request to its answer, or to its failure",
+            _NS,
+            null="it was never sent, or in former traces",
+        ),
+        ("counters_read", "latency_ns"): C("from sending the request to its answer", _NS, null="in former traces"),
         ("commit_answered", "outcome"): C("the result as the member sees it"),
         ("group_changed", "state"): C("the state of the group, by Kafka's names"),
         ("group_changed", "generation"): C("the generation; of a KIP-848 group its epoch"),

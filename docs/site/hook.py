@@ -127,9 +127,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
     cited = {path for page, text in texts.items() for path in linked(text, origin(page))}
     for path in sorted(cited):
-        page = place(path)
-        if page is not None and page.startswith("source/"):
-            made = File.generated(config, page, content=source_page(path))
+        cited_page = place(path)
+        if cited_page is not None and cited_page.startswith("source/"):
+            made = File.generated(config, cited_page, content=source_page(path))
             made.inclusion = InclusionLevel.NOT_IN_NAV
             files.append(made)
     return files

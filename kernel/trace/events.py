@@ -190,6 +190,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             reads=INT,
             writes=INT,
             at=TEXT,
+            latency_ns=INT,
+            optional="latency_ns",
         ),
         "final_offset": _kind(
             "The committed offset and the log end offset of a partition after the drain.",
@@ -282,10 +284,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             optional="error generation explicit store",
         ),
         "session_changed": _kind(
-            "The process's ZooKeeper session changed its state.",
-            state=TEXT,
-            session=TEXT,
-            optional="session",
+            "The process's ZooKeeper session changed its state.", state=TEXT, session=TEXT, optional="session"
         ),
         "zk_op": _kind(
             "The process sent a ZooKeeper request; `step` is R1 to R12 of the rebalance or another name.",
@@ -295,7 +294,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             error=TEXT,
             step=TEXT,
             zxid=INT,
-            optional="error zxid",
+            latency_ns=INT,
+            optional="error zxid latency_ns",
         ),
         "zk_notified": _kind("The process received a watch event.", path=TEXT, event=TEXT, zxid=INT, optional="zxid"),
         "request_answered": _kind(

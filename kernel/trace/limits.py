@@ -19,7 +19,10 @@ DETAIL_DEPTH_MAX = 50
 #: The smallest and the largest value of numbers with narrower limits, by kind and field. Kafka's largest clusters have
 #: some 200,000 partitions.
 LIMITS: Mapping[tuple[str, str], tuple[int, int]] = MappingProxyType(
-    {("topic_wanted", "wanted"): (0, 100_000), ("bystander_op", "latency_ns"): (0, NUMBER_LIMIT - 1)}
+    {
+        ("topic_wanted", "wanted"): (0, 100_000),
+        **{(name, "latency_ns"): (0, NUMBER_LIMIT - 1) for name, kind in KINDS.items() if "latency_ns" in kind.fields},
+    }
 )
 #: The fields that are the first and the last number of some records, by kind.
 RECORD_RANGES: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(

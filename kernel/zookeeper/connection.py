@@ -51,19 +51,24 @@ blame = logging.getLogger(__name__)
 _HEAD = struct.Struct(">iii")
 _XID_MAX = 2**31 - 1
 _READ_BYTES = 1 << 18
-#: The least time a server gets to answer a Connect, however short the session timeout is.
+#: A third of a short session timeout is too short for the reply to a Connect.
 _CONNECT_TIMEOUT_MIN_S = 2.0
 _LATE = "nothing heard for two thirds of the session timeout"
 
 
-def _connect_timeout_s(session_timeout_s: float) -> float:
+def _connect_timeout_s(session_timeout_s: float, servers: int, unanswered: int) -> float:
     """How long to wait for the reply to a Connect before trying another connection: a third of the session timeout.
 
-    kazoo and Kafka's client wait for the whole session timeout, so they lose every session whose Connect goes
-    unanswered. ZooKeeper 3.9 leaves those unanswered that arrive while it starts: it fails to close the connection
-    (a NullPointerException in ZooKeeperServer.removeCnxn), which then stays open forever.
+    kazoo and Kafka's client wait for the whole session timeout, shared out among the servers, so with one server they
+    lose every session whose Connect goes unanswered. ZooKeeper 3.9 leaves those unanswered that arrive while it starts:
+    it fails to close the connection (a NullPointerException in ZooKeeperServer.removeCnxn), which then stays open
+    forever.
+
+    A server that lags or is busy would be late with every reply. So after each round over the servers in which the
+    Connects went `unanswered`, the wait becomes longer by the first one, up to the session timeout.
     """
-    return max(session_timeout_s / 3, _CONNECT_TIMEOUT_MIN_S)
+    first_s = min(session_timeout_s / servers, max(session_timeout_s / 3, _CONNECT_TIMEOUT_MIN_S))
+    return min(first_s * (1 + unanswered // servers), max(session_timeout_s, _CONNECT_TIMEOUT_MIN_S))
 
 
 class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type information
@@ -91,6 +96,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         self._unsent = bytearray()
         self._failure: ConnectionDropped | None = None  #: an error that the loop found, for the thread to raise
         self._peer = ("", 0)
+        self._unanswered = 0  #: Connects in a row, since the last greeting
         self.fault = ""  #: what the server did wrong, until one greets us
         self._flushing = False
 
@@ -181,11 +187,13 @@ class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type 
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
         self._manners.opened()
-        timeout = min(timeout, _connect_timeout_s(self.client._session_timeout / 1000))
+        client = self.client
+        timeout = _connect_timeout_s(client._session_timeout / 1000, len(client.hosts), self._unanswered)
+        self._unanswered += 1
         self._submit(request, timeout, xid)
         with self._blaming():
             greeting = replies.greeting(self._read_frame(timeout))
-        self.fault = ""
+        self._unanswered, self.fault = 0, ""
         self.negotiated_timeout_ms = greeting.time_out
         self._manners.greeted(self.negotiated_timeout_ms)
         return greeting, None

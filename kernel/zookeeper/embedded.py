@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kernel.platform.ports import LOOPBACK, ReservedPorts
-from kernel.zookeeper.server import PortInUse, ServerConfig, ServerProcess, require_free
+from kernel.zookeeper.server import START_TIMEOUT_S, PortInUse, ServerConfig, ServerProcess, require_free
 from kernel.zookeeper.servers import (
     NUMBERS,
-    START_TIMEOUT_S,
     Limits,
     QuorumLinks,
     QuorumPorts,

@@ -14,7 +14,8 @@ from itertools import cycle
 
 from kazoo.hosts import collect_hosts
 
-#: How long to wait for one server. A server that is starting may accept a connection and never answer.
+#: How long to wait for one server in the first round, and how much longer in each later one. A server that is starting
+#: may accept a connection and never answer; one that lags or is busy would be late every time.
 _ANSWER_S = 2.0
 #: The pause between two attempts.
 _PAUSE_S = 0.1
@@ -42,8 +43,8 @@ async def end_session(connect_string: str, credentials: SessionCredentials, *, t
     servers, _ = collect_hosts(connect_string)
     try:
         async with asyncio.timeout(timeout_s):
-            for host, port in cycle(servers):
-                if await _ended_by(host, port, credentials):
+            for number, (host, port) in enumerate(cycle(servers)):
+                if await _ended_by(host, port, credentials, _ANSWER_S * (1 + number // len(servers))):
                     return True
                 await asyncio.sleep(_PAUSE_S)
     except TimeoutError:
@@ -51,9 +52,9 @@ async def end_session(connect_string: str, credentials: SessionCredentials, *, t
     return False
 
 
-async def _ended_by(host: str, port: int, credentials: SessionCredentials) -> bool:
+async def _ended_by(host: str, port: int, credentials: SessionCredentials, within_s: float) -> bool:
     try:
-        async with asyncio.timeout(_ANSWER_S):
+        async with asyncio.timeout(within_s):
             reader, writer = await asyncio.open_connection(host, port)
             try:
                 writer.write(_packet(credentials))

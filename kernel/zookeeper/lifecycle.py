@@ -256,7 +256,8 @@ class SessionLifecycle:
             if self._pipeline.oldest is not None:
                 self._answers.expect()
 
-    def _finished(self, operation: Operation, error: ZooKeeperError | None, zxid: int) -> None:
+    def _finished(self, attempt: Attempt, error: ZooKeeperError | None, zxid: int) -> None:
+        operation = attempt.operation
         self._tracer.emit(
             "zk_op",
             member=self.member,
@@ -267,6 +268,7 @@ class SessionLifecycle:
             error=type(error).__name__ if error is not None else None,
             step=operation.step,
             zxid=zxid or None,
+            latency_ns=attempt.latency_ns,
         )
         if isinstance(error, SessionExpired) and self.connected:
             # A server that accepted our connection just as the session ended keeps the connection: it answers reads

@@ -133,3 +133,12 @@ class Attempt:
 
     operation: Operation
     future: asyncio.Future[Any]
+    _sent_s: float | None = None
+
+    def mark_sent(self) -> None:
+        self._sent_s = self.future.get_loop().time()
+
+    @property
+    def latency_ns(self) -> int | None:
+        """How long ago it was sent; None: it was not."""
+        return None if self._sent_s is None else int((self.future.get_loop().time() - self._sent_s) * 1e9)

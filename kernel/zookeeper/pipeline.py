@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kernel.zookeeper.event_queue import Answered
-    from kernel.zookeeper.operations import Operation
     from kernel.zookeeper.stepping import StepGate
 
 #: The most requests in flight. More gains nothing (16 or 128 made no difference) and could fill the socket pair that
@@ -27,14 +26,14 @@ WINDOW = 64
 class Pipeline:
     """The unanswered operations.
 
-    `send(request, attempt, only_in)` sends a request. `finished(operation, error, zxid)` is called when an attempt
-    ends, with its error or None and the zxid of the reply or 0.
+    `send(request, attempt, only_in)` sends a request. `finished(attempt, error, zxid)` is called when an attempt ends,
+    with its error or None and the zxid of the reply or 0.
     """
 
     def __init__(
         self,
         send: Callable[[Any, Attempt, int], None],
-        finished: Callable[[Operation, ZooKeeperError | None, int], None],
+        finished: Callable[[Attempt, ZooKeeperError | None, int], None],
     ) -> None:
         self._send = send
         self._finished = finished
@@ -76,6 +75,7 @@ class Pipeline:
                 return
             self._unsent.popleft()
             self._sent[attempt] = None
+            attempt.mark_sent()
             self._send(attempt.operation.request, attempt, attempt.operation.only_in)
 
     def answer(self, answered: Answered) -> None:
@@ -111,7 +111,7 @@ class Pipeline:
                 self._finish(attempt, None, kind(message, attempt.operation.path), 0)
 
     def _finish(self, attempt: Attempt, value: Any, error: ZooKeeperError | None, zxid: int) -> None:
-        self._finished(attempt.operation, error, zxid)
+        self._finished(attempt, error, zxid)
         if attempt.future.done():
             return  # the caller was cancelled meanwhile
         if error is None:

@@ -59,6 +59,9 @@ _JVM_OPTIONS = (
     "-Dzookeeper.forceSync=no",  # no fsync before a reply, which matters only in a power failure
 )
 
+#: How long a server may take to start; it needs about a second on an idle machine.
+START_TIMEOUT_S = 90.0
+
 _MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -191,11 +194,11 @@ class ServerProcess:
         if self._child is not None:
             stop_child(self._child, grace_s=grace_s)
 
-    def restart(self, *, timeout_s: float = 20.0) -> None:
+    def restart(self) -> None:
         """Restart the server with the same ports and data, and wait until it serves."""
         self.stop()
         self.launch()
-        self.wait_ready(timeout_s)
+        self.wait_ready(START_TIMEOUT_S)
 
     def log_tail(self, lines: int = 15) -> str:
         """The end of the server's log; empty if there is none."""

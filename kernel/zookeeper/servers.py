@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, runtime_c
 from kernel.errors import EnvironmentFault
 from kernel.platform.ports import LOOPBACK
 from kernel.waiting import WaitTimeout, wait_until
-from kernel.zookeeper.server import StartGivenUp
+from kernel.zookeeper.server import START_TIMEOUT_S, StartGivenUp
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
     from pathlib import Path
-
-#: How long servers may take to start; they need about a second on an idle machine.
-START_TIMEOUT_S = 90.0
 
 #: Ticks that a follower of an ensemble may take to connect to its leader.
 INIT_LIMIT = 10
@@ -89,7 +86,7 @@ class Server(Protocol):
     def stop(self) -> None:
         """Shut it down. Idempotent; wakes a paused server."""
 
-    def restart(self, *, timeout_s: float = 20.0) -> None:
+    def restart(self) -> None:
         """Restart it with the same address and data, and wait until it serves."""
 
     def log_tail(self, lines: int = 15) -> str:
@@ -147,10 +144,8 @@ def connect_string(servers: Sequence[Server]) -> str:
     return ",".join(server.address for server in servers)
 
 
-def leader_of(
-    servers: Sequence[AnyServer], *, timeout_s: float = 15.0, given_up: threading.Event | None = None
-) -> AnyServer:
-    """Wait for exactly one leader and return it. Raises `EnvironmentFault` after `timeout_s`."""
+def leader_of(servers: Sequence[AnyServer], *, given_up: threading.Event | None = None) -> AnyServer:
+    """Wait for exactly one leader and return it. Raises `EnvironmentFault`."""
 
     def only_leader() -> AnyServer | None:
         if given_up is not None and given_up.is_set():
@@ -158,19 +153,28 @@ def leader_of(
         leaders = [server for server in servers if server.running and server.mode() == "leader"]
         return leaders[0] if len(leaders) == 1 else None
 
+    return _waited_for(only_leader, servers, "leader")
+
+
+def follower_of(servers: Sequence[AnyServer]) -> AnyServer:
+    """Wait for a follower and return the one with the lowest number. Raises `EnvironmentFault`."""
+    return _waited_for(lambda: next(iter(followers_of(servers)), None), servers, "follower")
+
+
+def _waited_for(found: Callable[[], AnyServer | None], servers: Sequence[AnyServer], role: str) -> AnyServer:
     try:
-        leader = wait_until(only_leader, timeout_s, "a leader")
+        server = wait_until(found, START_TIMEOUT_S, f"a {role}")
     except WaitTimeout:
         tails = "\n".join(f"server {server.number}:\n{server.log_tail(5)}" for server in servers)
         raise EnvironmentFault(
-            f"no ZooKeeper server became leader within {timeout_s:g} s; ends of the logs:\n{tails}"
+            f"no ZooKeeper server became {role} within {START_TIMEOUT_S:g} s; ends of the logs:\n{tails}"
         ) from None
-    assert leader is not None
-    return leader
+    assert server is not None
+    return server
 
 
 def followers_of(servers: Sequence[AnyServer]) -> tuple[AnyServer, ...]:
-    """The followers, sorted by number."""
+    """Those that say within a second that they follow, sorted by number."""
     return tuple(server for server in servers if server.running and server.mode() == "follower")
 
 

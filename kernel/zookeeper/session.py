@@ -3,8 +3,9 @@
 Guarantees:
 
 - **Every operation that reaches the server is traced**: one `zk_op` for each attempt, named as in the protocol, with
-  `ok` only if the server reported success. Besides operations, only pings are sent. (An `exists` that finds no znode
-  is a normal result for the caller but a failed operation for the server: ok is false, error NoNode.)
+  `ok` only if the server reported success, and with the time since it was sent. Besides operations, only pings are
+  sent. (An `exists` that finds no znode is a normal result for the caller but a failed operation for the server: ok is
+  false, error NoNode.)
 - **Order**: operations are sent in the order of the calls, on one connection, pipelined within a window. Replies,
   watch notifications and state changes arrive in the order in which the server sent them.
 - **Watches** are ZooKeeper's: one-shot, set by a successful read (or by an `exists` that found no znode). A

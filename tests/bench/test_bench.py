@@ -59,8 +59,8 @@ def test_constant_answers_conform_to_the_schema():
         body = {"error_code": error}
         assert member().heartbeat_answer(error.value) == answer_of(Api.Heartbeat, 4, body)
     rows = [{"partition_index": number, "error_code": ErrorCode.none} for number in (5, 6)]
-    body = {"topics": [{"name": "t", "partitions": rows}]}
-    assert member().commit_answer("t", [5, 6]) == answer_of(Api.OffsetCommit, 7, body)
+    topics = [{"name": "t", "partitions": rows}]
+    assert member().commit_answer("t", [5, 6]) == answer_of(Api.OffsetCommit, 7, {"topics": topics})
 
 
 def test_answers_are_decoded_as_they_were_encoded():

@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.servers import leader_of
 from tests.support.consumers.zookeeper import owners
 from tests.support.zookeeper.sessions import expire
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -112,6 +113,7 @@ class ProcessMember:
 
 
 Member = LocalMember | ProcessMember
+M = TypeVar("M", LocalMember, ProcessMember)
 
 
 @dataclass(frozen=True)
@@ -210,10 +212,10 @@ class Soak:
         await asyncio.to_thread(server.kill)
         await asyncio.sleep(self._chosen.choice((0.0, 0.5)))
         await asyncio.to_thread(server.restart)
-        await asyncio.to_thread(self.ensemble.leader)
+        await asyncio.to_thread(leader_of, self.ensemble.servers)
         return f"{server.number}, which was {mode}"
 
-    def _one(self, kind: type[Member]) -> Member:
+    def _one(self, kind: type[M]) -> M:
         return self._chosen.choice([member for member in self.members if isinstance(member, kind)])
 
     async def join_local(self) -> str:

@@ -21,10 +21,9 @@ from tests.support.stock.protocol_stories import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    Story = Callable[[str, str, str], Coroutine[None, None, None]]
+    from tests.support.stock.protocol_stories import Story
 
 
 KINDS = ((JAVA, JAVA), (JAVA, "confluent"), ("confluent", JAVA))

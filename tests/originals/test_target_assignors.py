@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from tests.support.groups.targets import answer, runs
 from tests.support.java import targets as java_targets
@@ -47,14 +48,15 @@ class Life:
         else:
             self.partitions[self.drawn.choice(sorted(self.partitions))] += self.drawn.randint(1, 9)
 
-    def step(self) -> dict[str, object]:
+    def step(self) -> dict[str, Any]:
         members = [[m, topics, i, runs(self.target.get(m, set())), None] for m, (topics, i) in self.members.items()]
         return {"partitions": dict(self.partitions), "topic_ids": self.topic_ids, "members": members}
 
 
 def test_targets_equal_those_of_kafkas_classes():
     require("4.1.1")
-    asked, ours = [], []
+    asked: list[tuple[str, dict[str, Any]]] = []
+    ours = []
     for seed in range(60):
         life = Life(f"targets {seed}")
         strategy = "range" if seed % 4 == 0 else "uniform"

@@ -53,6 +53,8 @@ def test_the_local_image_gets_every_package_that_a_wheel_has() -> None:
 def _loaded(path: str):
     """A module of a folder that is no package."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -33,4 +33,4 @@ def test_names_that_the_page_lists_are_there() -> None:
 
 def test_unknown_name_is_refused_with_those_that_exist() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'consumr'; it has DESIGNS, .*consumer, open_run"):
-        rebalance_lab.consumr  # noqa: B018
+        rebalance_lab.consumr  # type: ignore[attr-defined]  # noqa: B018

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -22,12 +23,12 @@ HERE = Path(__file__).parent
 ZNODES = json.loads((HERE / "znodes-0.8.2.2.json").read_text())
 
 
-def walk(connect_string: str, root: str) -> dict[str, list[object]]:
+def walk(connect_string: str, root: str) -> dict[str, list[Any]]:
     """{path: [data or None, owner, version]} of everything under `root`; the owner is a member's name."""
     client = KazooClient(connect_string)
     client.start()
     try:
-        nodes: dict[str, list[object]] = {}
+        nodes: dict[str, list[Any]] = {}
         sessions: dict[int, str] = {}
         waiting = [root]
         while waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,9 @@ from tests.support.consumers.zookeeper import Member, member, new_member, owners
 from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 
 def commits(op: Op) -> bool:
@@ -196,7 +199,7 @@ async def test_closed_consumer_starts_nothing_and_leaves_nothing(chroot, when):
     consumer = new_member(chroot, "c1").consumer
     if when == "before the start":
         await consumer.close()
-        begun = consumer.start()
+        begun: Awaitable[None] = consumer.start()
     elif when == "during the start":
         begun = asyncio.ensure_future(consumer.start())
         await asyncio.sleep(0)  # it has begun to connect

@@ -14,6 +14,7 @@ import msgspec
 from comparison.cli.completing.table import Table
 from kernel.platform.cache_folder import cache_dir
 from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,13 +40,12 @@ def cached_table() -> Table:
 
 
 def _keep(path: Path, table: Table) -> None:
-    """Write it atomically, and remove those of programs that are gone."""
+    """Write it whole, and remove those of programs that are gone."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_bytes(msgspec.json.encode(table))
-    for old in path.parent.glob("completion-*.json"):
-        old.unlink(missing_ok=True)
-    temporary.replace(path)
+    with whole_file(path) as file:
+        file.write_bytes(msgspec.json.encode(table))
+        for old in path.parent.glob("completion-*.json"):
+            old.unlink(missing_ok=True)
 
 
 def _digest() -> str:

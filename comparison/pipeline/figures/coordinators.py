@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from comparison.results.run import Term
 from kernel.clock import in_ms
+from kernel.java_hash import java_hash, kafka_abs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 LOADING_NS = 1_000_000_000
 #: How late a busy broker may trace what was durable before it was replaced. One that is not fenced goes on far longer.
 TRACED_LATE_NS = 1_000_000_000
-_INT32, _INT32_MIN = 1 << 32, -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def terms(takeovers: Sequence[Takeover], acting: Sequence[Acting]) -> list[Term]
     partitions = 1 + max((takeover.partition for takeover in takeovers), default=0)
     found = []
     for group in sorted({stretch.group for stretch in acting}):
-        place = partition_of(group, partitions)
+        place = kafka_abs(java_hash(group)) % partitions
         took = sorted(
             (takeover for takeover in takeovers if takeover.partition == place), key=lambda each: each.leader_epoch
         )
@@ -86,13 +86,3 @@ def _term(group: str, term: _Held, later: Sequence[_Held]) -> Term:
         last_ms=in_ms(term.last_ns) if term.last_ns is not None else None,
         late=late,
     )
-
-
-def partition_of(group: str, partitions: int) -> int:
-    """A group's partition of the offsets topic: the absolute value of Java's String.hashCode, modulo `partitions`."""
-    units = group.encode("utf-16-be", "surrogatepass")
-    hashed = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        hashed = (31 * hashed + (high << 8) + low) % _INT32
-    signed = hashed - _INT32 if hashed >= -_INT32_MIN else hashed
-    return (0 if signed == _INT32_MIN else abs(signed)) % partitions

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from comparison.ownership.groups import NamedGroups
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.silver.readings import ReadingInterval
 
 #: What the runner tells of the run, by the kind of event.
 _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(
@@ -141,7 +142,7 @@ class Context:
     process_ends: Mapping[str, tuple[int, ...]]  #: when processes of that name ended, in order
     member_ends: Mapping[tuple[str, str | None], tuple[tuple[int, int], ...]]  #: (seq, t_ns) of each closing, in order
     wanted: tuple[Wanted, ...]
-    readings: Mapping[str, tuple[int, int]]  #: between two readings of the servers' counters, by label
+    readings: Mapping[str, ReadingInterval]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
     session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
     expired: tuple[tuple[str, int], ...]  #: each member whose session a coordinator ended, and when

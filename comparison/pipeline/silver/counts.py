@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.silver.context import Window
+    from comparison.pipeline.silver.readings import ReadingInterval
 
 #: The fields that names are taken from; a kind has at most one of them.
 _NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
@@ -48,8 +49,6 @@ COLUMNS = ("role", "t_ns", "kind", *_NAMED_BY, *_FURTHER)
 SYNC = "sync"
 #: The operations that change nothing.
 READS = ("exists", "getData", "getChildren", SYNC)
-#: An operation that ended so close to a reading of the counters may be on either side of it.
-READING_SLACK_NS = 50_000_000
 #: Errors of operations that the server may have performed (kernel.zookeeper.errors).
 UNANSWERED = ("ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered")
 
@@ -194,29 +193,28 @@ def added(parts: Iterable[Sequence[EventCount]]) -> list[EventCount]:
     ]
 
 
-def operations_between(
-    tables: Tables, readings: Mapping[str, tuple[int, int]], slack: int = READING_SLACK_NS
-) -> list[TracedOperations]:
+def operations_between(tables: Tables, readings: Mapping[str, ReadingInterval]) -> list[TracedOperations]:
     """Traced operations between two readings of the servers' counters, by namespace.
 
-    Of each: traced (answered between the two), sure (with more than the slack to spare on both sides), possible (also
-    those answered within the slack before or after, and those whose answer was lost). A reading and a response both
-    take time, so the trace does not show on which side of a reading the server counted an operation close to it, nor
-    whether it performed one that it did not get to answer. Successful operations of every process count, as they do for
-    the server, which does not count `sync`.
+    A server performs an operation at some time between its request and its answer, and reads its counters at some time
+    between those of a reading. On a busy machine both may take long. So of each: traced (answered between the
+    readings), sure (requested and answered between them), possible (those under way during a reading as well, and those
+    whose answer was lost). Successful operations of every process count, as they do for the server, which does not
+    count `sync`. What was never sent is not possible.
     """
     if "zk_op" not in tables or not readings:
         return []
-    table = tables["zk_op"].select(["t_ns", "op", "path", "ok", "error"])
-    may_count = pc.or_(table["ok"], pc.is_in(table["error"], pa.array(UNANSWERED)))
-    table = table.filter(pc.and_(may_count, pc.not_equal(table["op"], SYNC)))
+    table = tables["zk_op"].select(["t_ns", "op", "path", "ok", "error", "latency_ns"])
+    lost = pc.and_(pc.is_in(table["error"], pa.array(UNANSWERED)), pc.is_valid(table["latency_ns"]))
+    table = table.filter(pc.and_(pc.or_(table["ok"], lost), pc.not_equal(table["op"], SYNC)))
     is_ok = table["ok"].to_numpy(zero_copy_only=False)
+    answered = integers(table["t_ns"])
+    sent = answered - integers(pc.fill_null(table["latency_ns"], 0))
     found = []
-    for label, (from_ns, until_ns) in readings.items():
-        t_ns = integers(table["t_ns"])
-        near = (t_ns >= from_ns - slack) & (t_ns < until_ns + slack)
-        between = is_ok & (t_ns >= from_ns) & (t_ns < until_ns)
-        within = is_ok & (t_ns >= from_ns + slack) & (t_ns < until_ns - slack)
+    for label, interval in readings.items():
+        near = (answered >= interval.first_ns) & (sent < interval.last_ns)
+        between = is_ok & (answered >= interval.from_ns) & (answered < interval.until_ns)
+        within = between & (sent >= interval.from_ns)
         marked = pa.table({"op": table["op"], "path": table["path"], "between": between, "within": within})
         tally: defaultdict[tuple[str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
         totals = (

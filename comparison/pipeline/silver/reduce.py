@@ -54,6 +54,7 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last"),
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
+    "zk_op": ("latency_ns",),
     bystanders.KIND: bystanders.NEEDED,
     silences.KIND: silences.NEEDED,
     **dict.fromkeys(CLAIMS, _OF_CLAIMS),

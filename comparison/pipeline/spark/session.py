@@ -28,7 +28,6 @@ from comparison.pipeline.spark.jvm import STOP_TIMEOUT_S, DriverJvm, Gateway, la
 from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_master
 from comparison.pipeline.spark.messages import in_short, with_remedy
 from comparison.pipeline.spark.options import SparkOptions, checked_memory
-from comparison.pipeline.spark.scratch import scratch_folder
 from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
@@ -36,6 +35,7 @@ from kernel.platform.class_archives import recording_options
 from kernel.platform.descriptors import require_descriptors
 from kernel.platform.interpreter import PYTHON
 from kernel.platform.ports import require_loopback
+from kernel.platform.swept_folder import swept_folder
 from kernel.waiting import WaitTimeout, wait_until
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class SparkFailed(RebalanceLabError):
     """A Spark job failed; the message is Spark's own."""
 
 
+#: The prefix of Spark's scratch folders in the system's temporary folder.
+SCRATCH_PREFIX = "rebalance-lab-spark-"
 #: How long a cluster may take to give us the first executor.
 EXECUTORS_TIMEOUT_S = 60.0
 #: The rest of the executors register about when the first does: the wait ends when none has for this long.
@@ -96,7 +98,7 @@ def starting_session(
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
     require_descriptors()
-    with scratch_folder(work_dir) as (scratch, held):
+    with _scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held)
         starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
@@ -120,6 +122,19 @@ def starting_session(
             ) from error
         finally:
             starting.close(STOP_TIMEOUT_S if record is None else RECORD_TIMEOUT_S)
+
+
+@contextmanager
+def _scratch_folder(work_dir: Path | None) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """A folder that is removed when its last user has ended, however it ended; and the descriptors that a process using
+    it must inherit: the JVM may outlive this process.
+    """
+    if work_dir is not None:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        yield work_dir.resolve(), ()
+        return
+    with swept_folder(SCRATCH_PREFIX) as (folder, held):
+        yield folder, (held,)
 
 
 @contextmanager

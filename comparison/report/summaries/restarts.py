@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCENARIO = "rolling-restart"
 #: Short and long headings, in the order of `Cost.cells`.
 HEADINGS = (
-    ("rounds", "rebalances of the group"),
+    ("rebalances", "rebalances of the group"),
     ("stops", "partitions stopped"),
     ("moves", "partitions moved"),
     ("unowned s", "unowned, partition-s"),

@@ -20,7 +20,7 @@ HEADINGS = (
     ("moves", "partitions moved"),
     ("minimum", "minimum"),
     ("stops", "partitions stopped"),
-    ("rounds", "rebalances of the group"),
+    ("rebalances", "rebalances of the group"),
     ("slowest ms", "settled after, ms (worst)"),
 )
 

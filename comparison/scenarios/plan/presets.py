@@ -42,6 +42,10 @@ _CONSUMER_MOST = ("group.consumer.max.session.timeout.ms", "group.consumer.max.h
 _ANY_CONSUMER_TIMERS = dict.fromkeys(_CONSUMER_LEAST, "100")
 _BOTH_TOPIC_REPLICAS = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
 
+#: The brokers' default. The members' own is their session timeout, which is short here, and on a busy machine a process
+#: may need longer to start: how soon it gives up is nothing that designs are compared by.
+_FIRST_CONNECTION = {"zookeeper.connection.timeout.ms": "18000"}
+
 _EQUAL_CLASSIC = {
     "session.timeout.ms": "3000",
     "heartbeat.interval.ms": "1000",
@@ -83,6 +87,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             members={
                 ZOOKEEPER: {
                     "zookeeper.session.timeout.ms": "3000",
+                    **_FIRST_CONNECTION,
                     "rebalance.backoff.ms": "1000",
                     "rebalance.max.retries": "4",
                     "auto.commit.interval.ms": "1000",
@@ -90,6 +95,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 },
                 SERVER: {
                     "zookeeper.session.timeout.ms": "3000",
+                    **_FIRST_CONNECTION,
                     "command.wait.ms": "1000",
                     "auto.commit.interval.ms": "1000",
                     "auto.offset.reset": "earliest",

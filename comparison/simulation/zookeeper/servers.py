@@ -50,6 +50,7 @@ class SimulatedServer:
         self._numbers = itertools.count(1)
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._ticks_ms = 0  #: when it is set
 
     @property
     def address(self) -> str:
@@ -131,10 +132,17 @@ class SimulatedServer:
                         connection.close()
                 case SendToPeer(peer, link, message):
                     self._peers.send(self.number, peer, (link, message))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Most events put the deadline off. A tick that comes too early does nothing, so the timer may stay."""
+        deadline_ms = self.model.deadline_ms
+        if deadline_ms is None or (self._timer is not None and self._ticks_ms <= deadline_ms):
+            return
         self._cancel()
-        if (deadline_ms := self.model.deadline_ms) is not None:
-            wait_s = max(deadline_ms - self._wall_ms(), 0) / 1000
-            self._timer = self._loop.call_later(wait_s, self._tick, context=self._context)
+        self._ticks_ms = deadline_ms
+        wait_s = max(deadline_ms - self._wall_ms(), 0) / 1000
+        self._timer = self._loop.call_later(wait_s, self._tick, context=self._context)
 
     def _cancel(self) -> None:
         if self._timer is not None:

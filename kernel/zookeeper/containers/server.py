@@ -19,7 +19,7 @@ from kernel.waiting import WaitTimeout, wait_until
 from kernel.zookeeper.containers.engine import libraries, translated
 from kernel.zookeeper.containers.ownership import LABEL, owner
 from kernel.zookeeper.counters import server_mode
-from kernel.zookeeper.server import StartGivenUp
+from kernel.zookeeper.server import START_TIMEOUT_S, StartGivenUp
 
 if TYPE_CHECKING:
     import threading
@@ -138,11 +138,11 @@ class ServerContainer:
                 self._wrapped.unpause()
             self._wrapped.stop(timeout=_STOP_S)
 
-    def restart(self, *, timeout_s: float = 20.0) -> None:
+    def restart(self) -> None:
         """Restart the server with the same addresses and data, and wait until it serves."""
         self.stop()
         self.launch()
-        self.wait_ready(timeout_s)
+        self.wait_ready(START_TIMEOUT_S)
 
     def disconnect(self) -> None:
         """Take the container off its network: the others get no more packets, and its published port is closed."""

@@ -27,10 +27,9 @@ from kernel.zookeeper.containers.server import (
     ContainerConfig,
     ServerContainer,
 )
-from kernel.zookeeper.server import PortInUse, StartGivenUp
+from kernel.zookeeper.server import START_TIMEOUT_S, PortInUse, StartGivenUp
 from kernel.zookeeper.servers import (
     NUMBERS,
-    START_TIMEOUT_S,
     Limits,
     QuorumLinks,
     QuorumPorts,

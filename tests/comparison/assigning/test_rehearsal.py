@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,9 @@ from comparison.assigning.rehearsal import rehearse
 from comparison.assigning.strategies import THREADS, is_incremental, owners_of
 from kernel.values import TopicPartition
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 AMONG_MEMBERS = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "random")
 EVERY = (*AMONG_MEMBERS, *THREADS)
 
@@ -23,7 +27,8 @@ def plan(strategies, members, topics, *steps, subscribe=()):
     group = first = with_subscriptions(Group(sizes, parse_members(members, list(sizes))), subscribe)
     parsed = []
     for text in steps:
-        step, group = parse_step(*text.split(" ", 1), group)
+        verb, what = text.split(" ", 1)
+        step, group = parse_step(verb, what, group)
         parsed.append(step)
     return Plan(first, tuple(parsed), tuple(strategies.split(",")))
 
@@ -139,7 +144,8 @@ def plans(draw):
         if present:
             one = draw(st.sampled_from(present))
             texts += [f"leave {one}", f"subscribe {one}={draw(SUBSCRIPTIONS)}", f"restart {one}={'z' * (number + 1)}"]
-        step, group = parse_step(*draw(st.sampled_from(texts)).split(" ", 1), group)
+        verb, what = draw(st.sampled_from(texts)).split(" ", 1)
+        step, group = parse_step(verb, what, group)
         steps.append(step)
     return Plan(first, tuple(steps), (*AMONG_MEMBERS, "thread-range", "thread-roundrobin-1.1"))
 
@@ -154,7 +160,8 @@ def renamed(strategy, change, owned):
 @given(plans())
 def test_figures_are_those_of_counting_one_by_one(drawn):
     for found in rehearse(drawn):
-        strategy, group, before = found.strategy, drawn.group, {}
+        strategy, group = found.strategy, drawn.group
+        before: Mapping[str, Any] = {}
         assert not found.failed
         for place, moment in enumerate(found.moments):
             change = drawn.steps[place - 1].change if place else None

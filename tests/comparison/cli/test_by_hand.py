@@ -251,7 +251,7 @@ def test_status_and_stop_find_the_running_servers(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     assert terminals.run("zookeeper", "start", "--detach", "--port", str(port)).returncode == 0
     # A server that is paused for three seconds counts as one that does not answer.
-    status = wait_until(
+    status: Any = wait_until(
         lambda: (told := terminals.run("zookeeper", "status")).returncode == 0 and told, 120, "the server to answer"
     )
     assert "standalone" in status.stdout

@@ -12,6 +12,7 @@ import pytest
 
 from comparison.exits import Exit
 from comparison.pipeline import written
+from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.waiting import wait_until
 
@@ -139,5 +140,5 @@ def test_task_of_a_broken_off_analysis_cannot_bring_its_folder_back(tmp_path: Pa
     staged = written.staging(tmp_path)
     written.discard(tmp_path)
     with pytest.raises(FileNotFoundError):
-        written.write_table(staged / "ownership" / "part-00000.parquet", written.RUNS_SCHEMA.empty_table())
+        write_table(staged / "ownership" / "part-00000.parquet", written.RUNS_SCHEMA.empty_table())
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from comparison.exits import Exit
-from comparison.pipeline.spark.scratch import SCRATCH_PREFIX
+from comparison.pipeline.spark.session import SCRATCH_PREFIX
 from comparison.run_folder import run_dirs_in
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter

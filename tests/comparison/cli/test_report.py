@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from comparison.cli import report as module
 from comparison.cli.report import report
 from kernel.errors import EnvironmentFault, UserError
 from tests.support.runs.seen_runs import analysed_inline, write_cut
@@ -84,7 +83,7 @@ def test_unwritable_file_is_named(folder: Path) -> None:
 @pytest.mark.parametrize("starts", [True, False])
 def test_page_is_opened_in_the_browser(folder: Path, monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(module.webbrowser, "open", lambda address: opened.append(address) or starts)
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or starts)
     said = reported(folder, "--open")
     assert opened == [(folder / "report.html").as_uri()]
     assert ("no browser could be started" in said) is not starts

@@ -130,7 +130,7 @@ class ByHand:
     def __init__(self, folder: Path) -> None:
         zookeeper_port, self._port = free_ports(2)
         self._zookeeper = f"127.0.0.1:{zookeeper_port}"
-        consume = ("consume", "--topic", TOPIC, "--print", "records", "--format", "json")
+        consume: tuple[str, ...] = ("consume", "--topic", TOPIC, "--print", "records", "--format", "json")
         consume += ("--set", "auto.commit.interval.ms=300")
         commands = {
             "zookeeper": ("zookeeper", "start", "--port", str(zookeeper_port)),

@@ -41,8 +41,8 @@ def delivered(output: Path) -> int:
 
 def test_what_was_played_by_hand_is_analysed_drawn_and_shown(terminals: Terminals, tmp_path: Path) -> None:
     assert terminals.run("produce", "--topic", "t", "--count", "8", "--rate", "1000").returncode == 0
-    arguments = ("consume", "--design", "eager", "--group", "g", "--topic", "t", "--format", "json", "--trace", "mine")
-    arguments += ("--set", "heartbeat.interval.ms=300", "--set", "auto.offset.reset=earliest")
+    arguments: tuple[str, ...] = ("consume", "--design", "eager", "--group", "g", "--topic", "t", "--format", "json")
+    arguments += ("--trace", "mine", "--set", "heartbeat.interval.ms=300", "--set", "auto.offset.reset=earliest")
     members, outputs = [], []
     for number in (1, 2):
         child, output = terminals.open(*arguments)

@@ -21,6 +21,7 @@ from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
+from comparison.pipeline.tasks import analyse_part, measure_part
 from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
 
@@ -87,7 +88,6 @@ class Counts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._read: set[int] = set()
         self._measured: set[int] = set()
-        analyse_part, measure_part = jobs.analyse_part, jobs.measure_part
 
         def reading(runs: Any, part: Any, folder: Any) -> Any:
             self._read |= chunks_by_run(part.chunks).keys()

@@ -79,7 +79,7 @@ def test_every_field_and_column_has_a_meaning_and_no_meaning_is_left_over() -> N
     assert columns.FIELDS.keys() == {field for _, field in fields}
     assert columns.OF_KIND.keys() <= fields
     assert columns.TABLES.keys() == TABLES.keys() | SWEEP_TABLES.keys()
-    for name, table in (TABLES | SWEEP_TABLES).items():
+    for name, table in {**TABLES, **SWEEP_TABLES}.items():
         own = [each for each in named_in_files(table.schema) if name in SWEEP_TABLES or each not in RUN_NAMES]
         assert sorted(columns.TABLES[name]) == sorted(own), name
         assert set(table.key) <= set(own), name

@@ -102,8 +102,8 @@ def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, A
         )
         for event in of(events, "offset_written", "offset_refused")
     )
-    names = ("t_ns", "by", "outcome", "is_stale", "is_old", "is_fenced", "moved_back_by")
-    assert _rows(figures.committed, names) == judged
+    of_commits = ("t_ns", "by", "outcome", "is_stale", "is_old", "is_fenced", "moved_back_by")
+    assert _rows(figures.committed, of_commits) == judged
 
 
 @pytest.mark.long

@@ -31,6 +31,7 @@ from tests.support.rebalance import world as rebalance_world
 from tests.support.rebalance.conversations import FILES, play
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.effects import StepFailed
+from zkconsumer.rebalance.machine import step
 from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.rebalance.table import table
 
@@ -191,10 +192,9 @@ def test_answers_are_in_words_and_name_the_next_state():
 def test_moves_between_attempts_are_those_of_the_conversations(monkeypatch):
     """Only members without options count; what passes through IDLE within one step is two moves."""
     taken = set()
-    take = rebalance_world.step
 
     def recorded(machine, event):
-        after, effects = take(machine, event)
+        after, effects = step(machine, event)
         named = replace(ORIGINAL, group=machine.config.group, consumer_id=machine.config.consumer_id)
         if (
             replace(named, max_retries=machine.config.max_retries, backoff_ms=machine.config.backoff_ms)

@@ -14,10 +14,9 @@ from tests.support.stock.members import BROKERS, stock_member
 from tests.support.stock.protocol_stories import PATIENCE_S, SETTINGS, STORIES, described
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
-    Story = Callable[[str, str, str], Coroutine[None, None, None]]
+    from tests.support.stock.protocol_stories import Story
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)

@@ -15,6 +15,8 @@ from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.placement import partition_of
 from coordinator.service import led_partition as partition_module
 from coordinator.service.mount import mount
+from coordinator.service.record_codec import encode
+from coordinator.service.timers import Timers
 from coordinator.service.transaction_markers import TransactionMarkers
 from coordinator.service.watcher import Watcher
 from kernel.broker.storage.internal_errors import log_stopped
@@ -140,7 +142,7 @@ def test_records_that_cannot_be_encoded_stop_their_partition_and_its_requests_ar
 ):
     async def body(scene: Scene) -> None:
         parked = await scene.parked(NEAR)
-        monkeypatch.setattr(partition_module, "encode", failing(partition_module.encode, bug, is_of(SICK)))
+        monkeypatch.setattr(partition_module, "encode", failing(encode, bug, is_of(SICK)))
         before = scene.sizes()
         commits = [scene.commit(SICK), scene.commit(BESIDE), scene.commit(SOUND)]
         assert await asyncio.gather(*commits) == ["unknown_server_error", "unknown_server_error", "none"]
@@ -187,7 +189,7 @@ def test_timers_after_a_failing_one_still_fire():
             if key == "bad":
                 raise MemoryError
 
-        timers = partition_module.Timers(clock, fire)
+        timers = Timers(clock, fire)
         met: list[str] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: met.append(repr(context["exception"])))
         for at_ms, key in enumerate(["first", "bad", "third"]):
@@ -338,9 +340,7 @@ async def test_partition_that_stops_is_resigned_and_the_rest_of_the_broker_goes_
 
         assert await committed(one, SICK) == "none"
         with monkeypatch.context() as patch:
-            patch.setattr(
-                partition_module, "encode", failing(partition_module.encode, struct.error("short"), is_of(SICK))
-            )
+            patch.setattr(partition_module, "encode", failing(encode, struct.error("short"), is_of(SICK)))
             assert await committed(one, SICK) == "unknown_server_error"
         await until(lambda: broker.cluster.leads(place) is None, 60, "the partition to be resigned")
         assert await committed(one, SICK) == "not_coordinator"

@@ -16,6 +16,9 @@ from tests.support.stock.members import CLIENTS, stock_member
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.consumers.consuming import Running
+    from tests.support.stock.members import StockMember
+
 PARTITIONS = 8
 #: Long enough for the slowest of them to find the next coordinator before its session expires.
 SESSION_MS = 20_000
@@ -37,7 +40,7 @@ async def test_members_of_every_kind_find_the_next_coordinator_and_keep_their_pa
             await stack.enter_async_context(stock_member(kind, bootstrap, "g", "shared", session_ms=SESSION_MS))
             for kind in CLIENTS
         ]
-        members = [ours, *stock]
+        members: list[Running | StockMember] = [ours, *stock]
         everything = partitions_of("shared", PARTITIONS)
         await until(
             lambda: [len(m.owned) for m in members] == [2] * 4,

@@ -125,7 +125,8 @@ class Script:
         yield f"{group.state.value} type={group.protocol_type!r} protocol={group.protocol_name!r}"
         for member in group.members:
             yield f"  {self._name(member.member_id)} {_given(member.assignment)}"
-        for topic, partition, offset in self.machine.subject.offsets.fetch(self.machine.group_id, None):
+        fetched: Any = self.machine.subject.offsets.fetch(self.machine.group_id, None)
+        for topic, partition, offset in fetched:
             yield f"  {topic}-{partition} at {offset.offset if offset else -1}"
         timers = {name: ms for name, ms in self.machine.timers().items() if name != RETENTION}
         yield f"  timers: {', '.join(f'{self._timer(key)} in {ms}' for key, ms in sorted(timers.items())) or 'none'}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator.membership.classic.table import TABLE as CLASSIC
 from coordinator.membership.consumer.table import TABLE as CONSUMER
 from coordinator.membership.server.table import TABLE as SERVER
 
-TABLES = {"classic": CLASSIC, "server": SERVER, "consumer": CONSUMER}
+TABLES: dict[str, Any] = {"classic": CLASSIC, "server": SERVER, "consumer": CONSUMER}
 CELLS = [
     pytest.param(cell, id=f"{design}-{state.name}-{event.__name__}")
     for design, table in TABLES.items()

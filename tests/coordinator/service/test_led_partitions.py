@@ -305,7 +305,7 @@ def test_record_that_a_later_one_replaces_in_the_same_transaction_is_not_stored(
             )
         )
         assert sorted(answer.member_epoch for answer in answers) == list(range(1, 9))
-        stored = dict(decode_all(log.pairs.items()))
+        stored: dict[Any, Any] = dict(decode_all(log.pairs.items()))
         assert stored[EpochKey(GROUP)].epoch == stored[TargetEpochKey(GROUP)].epoch == 8
         assert {key.member_id for key in stored if isinstance(key, ClientKey)} == set(members)
         for keys in log.transactions:

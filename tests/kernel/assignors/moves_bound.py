@@ -122,10 +122,9 @@ class Limits:
     def least(self):
         """int[M]: lower bounds of the loads in any fair assignment."""
         known = self._by_single_topics()
-        which = np.unique(np.stack((self._room, known)), axis=1, return_inverse=True)
-        (rooms, least), which = which[0], which[1].ravel()
+        (rooms, least), which = np.unique(np.stack((self._room, known)), axis=1, return_inverse=True)
         known = np.sort(known)
-        return bisected(lambda k: ~self._can_have_so_little(k, rooms, known), least, rooms)[which]
+        return bisected(lambda k: ~self._can_have_so_little(k, rooms, known), least, rooms)[which.ravel()]
 
     def _by_single_topics(self):
         """As `least`, but from single topics."""

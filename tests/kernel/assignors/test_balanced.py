@@ -47,7 +47,7 @@ def test_balancing_of_large_groups_is_as_fair(asked):
 
 @pytest.mark.parametrize("kind", kinds(*TINY, seed=0))
 @pytest.mark.parametrize("size", [TINY, SMALL])
-def test_group_is_fair_after_every_leave_and_join(kind, size):
+def test_group_is_fair_after_every_leave_and_join(kind: str, size: tuple[int, int, int]) -> None:
     """One, a tenth and half of the members leave and come back; then a tenth of them subscribe to other topics."""
     asked = kinds(*size, seed=1)[kind].balanced()
     assert fault_of(asked, asked.owner) == ""

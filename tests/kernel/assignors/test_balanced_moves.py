@@ -64,7 +64,7 @@ def test_small_group_rarely_moves_more_than_the_minimum(change, least_in):
     at_the_least = 0
     for seed in range(CASES):
         asked = change(np.random.default_rng(seed))
-        moved = moves(*asked, asked.balanced().owner)
+        moved = moves(*asked, new=asked.balanced().owner)
         fewest = fewest_taken(asked)
         bound = moves_lower_bound(*asked)
         assert bound.given == moved.given
@@ -80,9 +80,9 @@ def test_large_group_moves_only_released_partitions_at_a_leave_and_little_above_
     gone = [60]
     smaller = asked.without(gone)
     after = smaller.balanced()
-    assert moves(*smaller, after.owner).taken == 0
+    assert moves(*smaller, new=after.owner).taken == 0
     larger = after.joined_by(asked.subscribed[gone])
-    moved, bound = moves(*larger, larger.balanced().owner), moves_lower_bound(*larger)
+    moved, bound = moves(*larger, new=larger.balanced().owner), moves_lower_bound(*larger)
     assert (moved.given, bound.given) == (0, 0)
     assert moved.taken <= 1.3 * bound.taken
 
@@ -94,9 +94,9 @@ def test_group_with_few_topics_per_member_moves_little_above_the_bound(kind, tim
     for gone in ([60], np.arange(0, 200, 10), np.arange(0, 200, 2)):
         smaller = asked.without(gone)
         after = smaller.balanced()
-        assert moves(*smaller, after.owner).all <= times * moves_lower_bound(*smaller).all
+        assert moves(*smaller, new=after.owner).all <= times * moves_lower_bound(*smaller).all
         larger = after.joined_by(asked.subscribed[gone])
-        assert moves(*larger, larger.balanced().owner).all <= times * moves_lower_bound(*larger).all
+        assert moves(*larger, new=larger.balanced().owner).all <= times * moves_lower_bound(*larger).all
 
 
 with gzip.open(Path(__file__).parent / "recorded.jsonl.gz", "rt", encoding="utf-8") as lines:

@@ -35,7 +35,7 @@ def deletion(label: str, *topics: dict[str, Any]) -> Ask:
 
 def fetch(label: str, version: int, **given: Any) -> Ask:
     partition = {"partition": 0, "fetch_offset": 0, "current_leader_epoch": -1, "partition_max_bytes": 1000}
-    top = {key: given.pop(key) for key in ("session_id", "session_epoch") if key in given}
+    top: dict[str, Any] = {key: given.pop(key) for key in ("session_id", "session_epoch") if key in given}
     topic = {"topic_id": given.pop("topic_id")} if "topic_id" in given else {"topic": given.pop("topic", "@a")}
     body = {
         "replica_id": -1,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernel.broker import broker as broker_module
-from kernel.broker.broker import find_cluster as find_cluster_now
 from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster
+from kernel.broker.cluster.registration import find_cluster as find_cluster_now
 from kernel.errors import EnvironmentFault
 from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer

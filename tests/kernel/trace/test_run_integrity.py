@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -114,7 +115,8 @@ def test_end_marker_may_be_missing_only_when_the_process_was_killed(end: Process
 @pytest.mark.parametrize("name", ["runner", "proxy", "observer"])
 def test_end_marker_is_needed_of_what_the_runner_writes_itself(name: str) -> None:
     lacks = f"{name}.jsonl has no end marker, though nothing says that its process was killed: its tail may be lost"
-    assert problems(**{name: replace(FILES[name], ended=False, announced=None)}) == [lacks]
+    lacking: dict[str, Any] = {name: replace(FILES[name], ended=False, announced=None)}
+    assert problems(**lacking) == [lacks]
 
 
 def test_kill_tears_the_last_line_only() -> None:

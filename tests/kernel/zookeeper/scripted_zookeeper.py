@@ -32,9 +32,10 @@ def reply(xid: int, body: bytes, code: int = 0) -> bytes:
 
 
 class ScriptedZooKeeper:
-    """`answer(xid)` is what it sends for a request, `greeting` for a Connect."""
+    """`answer(xid)` is what it sends for a request, `greeting` for a Connect, `lag_s` after it."""
 
-    def __init__(self, *, greeting: bytes | None = None, timeout_ms: int = 10_000) -> None:
+    def __init__(self, *, greeting: bytes | None = None, timeout_ms: int = 10_000, lag_s: float = 0.0) -> None:
+        self.lag_s = lag_s
         self.greeting = frame(_greeting(timeout_ms)) if greeting is None else greeting
         self.answer: Callable[[int], bytes] = lambda xid: frame(reply(xid, b""))
         self.connections = self.requests = 0
@@ -61,6 +62,7 @@ class ScriptedZooKeeper:
         self._writers.append(writer)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             await _frame_from(reader)
+            await asyncio.sleep(self.lag_s)
             writer.write(self.greeting)
             while True:
                 xid, kind = struct.unpack_from(">ii", await _frame_from(reader))

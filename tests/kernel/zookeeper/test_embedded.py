@@ -12,7 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -208,7 +208,9 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
     with ZooKeeperEnsemble(tmp_path, quorum_links=links, sync_limit=60) as ensemble:
         assert sorted(asked) == [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
         leader = leader_of(ensemble.servers)
-        followers = wait_until(lambda: len(found := followers_of(ensemble.servers)) == 2 and found, 60, "two followers")
+        followers: Any = wait_until(
+            lambda: len(found := followers_of(ensemble.servers)) == 2 and found, 60, "two followers"
+        )
 
         # Every server counts every write, and the reads that it answered itself.
         asyncio.run(write_and_read(followers[0]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel.waiting import until
 from kernel.zookeeper import requests
 from kernel.zookeeper.errors import SessionClosed, SessionExpired
 from kernel.zookeeper.operations import Attempt, Operation
@@ -78,5 +79,19 @@ def test_held_operations_fail_with_all_others_and_with_their_session():
         with pytest.raises(SessionClosed):
             held.future.result()
         assert sent.paths == []
+        assert (bound.latency_ns, held.latency_ns) == (None, None)
 
     on_a_loop(script)
+
+
+async def test_latency_begins_when_an_attempt_is_sent():
+    sent, loop = Sent(), asyncio.get_running_loop()
+    sent.pipeline.hold()
+    attempt = sent.append("/again", repeated=True)
+    assert attempt.latency_ns is None
+    before_s = loop.time()
+    sent.pipeline.let_go()
+    sent.pipeline.flow()
+    after_s = loop.time()
+    await until(lambda: loop.time() - after_s > 0.01, 60, "the clock to go on")
+    assert 0.01 <= attempt.latency_ns / 1e9 <= loop.time() - before_s

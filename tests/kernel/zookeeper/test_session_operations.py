@@ -98,6 +98,7 @@ async def test_traced_successes_equal_the_servers_own_counters(zookeeper, chroot
             with pytest.raises(errors.NoNode):
                 await session.delete("/g/ids/2")
             assert since(zookeeper, chroot, before) == successes(tracer) == (21, 34)
+            assert all(op["latency_ns"] > 0 for op in tracer.of("zk_op"))
 
 
 async def test_a_transaction_counts_each_part_and_a_closing_session_each_ephemeral(zookeeper, chroot):

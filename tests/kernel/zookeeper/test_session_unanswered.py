@@ -9,8 +9,13 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper.connection import _connect_timeout_s
+from kernel.zookeeper.end_session import SessionCredentials, end_session
 from kernel.zookeeper.operations import SessionState
+from tests.kernel.zookeeper.scripted_zookeeper import ScriptedZooKeeper
 from tests.support.zookeeper.sessions import become, opened
+
+#: A third of it is waited for a greeting at first, then two thirds.
+SLOW_SESSION_S = 6
 
 
 class SilentOnce:
@@ -60,6 +65,31 @@ async def test_connection_accepted_and_never_answered_does_not_cost_the_session(
             assert session.session_id == before
 
 
-@pytest.mark.parametrize(("session_s", "within_s"), [(30, 10), (9, 3), (6, 2), (1, 2)])
-def test_connect_timeout_is_a_third_of_the_session_timeout_and_at_least_two_seconds(session_s, within_s):
-    assert _connect_timeout_s(session_s) == within_s
+@pytest.mark.parametrize(
+    ("session_s", "servers", "within_s"),
+    [
+        (30, 1, [10, 20, 30, 30]),
+        (9, 1, [3, 6, 9, 9]),
+        (6, 1, [2, 4, 6, 6]),
+        (1, 1, [1, 2, 2, 2]),
+        (6, 2, [2, 2, 4, 4, 6]),
+        (30, 3, [10, 10, 10, 20]),
+        (3, 3, [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]),
+    ],
+)
+def test_connect_timeout_is_a_third_of_the_session_timeout_and_grows_with_each_round_that_goes_unanswered(
+    session_s, servers, within_s
+):
+    assert [_connect_timeout_s(session_s, servers, unanswered) for unanswered in range(len(within_s))] == within_s
+
+
+async def test_server_that_takes_longer_than_the_connect_timeout_for_a_session_is_not_given_up_for_ever():
+    lag_s = _connect_timeout_s(SLOW_SESSION_S, 1, 0) + 0.5
+    async with ScriptedZooKeeper(lag_s=lag_s) as server, opened(server.address, timeout_ms=SLOW_SESSION_S * 1000):
+        assert server.connections > 1
+
+
+async def test_server_that_takes_longer_to_end_a_session_than_is_waited_at_first_ends_it():
+    async with ScriptedZooKeeper(lag_s=2.5) as server:
+        assert await end_session(server.address, SessionCredentials(7, b"p" * 16), timeout_s=60)
+        assert server.connections > 1

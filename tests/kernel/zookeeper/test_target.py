@@ -6,6 +6,7 @@ import pytest
 
 from kernel.errors import Unavailable, UserError
 from kernel.waiting import wait_until
+from kernel.zookeeper.server import ServerProcess
 from kernel.zookeeper.target import TargetKind, ZooKeeperTarget, open_zookeeper, parse_target
 
 
@@ -71,6 +72,7 @@ def test_stopped_zookeeper_is_reported_before_anything_else_happens(tmp_path, un
 def test_an_embedded_one_is_started_in_the_run_folder_and_stopped(tmp_path):
     with open_zookeeper("embedded", tmp_path) as handle:
         (server,) = handle.servers
+        assert isinstance(server, ServerProcess)
         assert server.running
         assert server.directory.parent == tmp_path
     assert not server.running

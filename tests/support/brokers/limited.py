@@ -45,7 +45,7 @@ class LimitedBroker(NamedTuple):
 
 async def serve(zookeeper: str, data_dir: Path, settings: Mapping[str, str], stall_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    budgeted_socket.STALL_S = stall_s
+    budgeted_socket.STALL_S = stall_s  # type: ignore[attr-defined]  # imported there
     async with running_broker(zookeeper, data_dir, settings=settings, mount=(mount,)) as broker:
         sys.stdout.write(f"{broker.address.port}\n")
         sys.stdout.flush()

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator
 
+    from kernel.broker.storage.errors import StorageError
+    from kernel.broker.storage.terms import Term
+
 
 def settings_of(session_timeout_ms: int) -> dict[str, str]:
     return {"zookeeper.session.timeout.ms": str(session_timeout_ms), "offsets.topic.replication.factor": "2"}
@@ -46,12 +49,12 @@ def _stop_here() -> None:
 def freeze_on_request(data_dir: Path) -> None:
     settled, order = writer._settled, data_dir / FREEZE
 
-    def stopping(*given: Any) -> Any:
+    def stopping(term: Term, becomes: Any) -> StorageError | None:
         where = order.read_text() if order.exists() else ""
         order.unlink(missing_ok=True)
         if where == BEFORE_THE_LOOK:
             _stop_here()
-        found = settled(*given)
+        found = settled(term, becomes)
         if where == BEHIND_THE_LOOK:
             _stop_here()
         return found

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups import machine
-from coordinator.groups.answers import Answer, JoinAnswer
+from coordinator.groups.answers import JoinAnswer
 from coordinator.groups.effects import Effects, Marker, Moment, SetTimer, TimerKey, TraceEvent, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
@@ -44,7 +44,7 @@ from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
-    from coordinator.groups.records import Change, GroupRecord, OffsetRecord
+    from coordinator.groups.records import Change
 
 GROUP = "g"
 WALL_MS = 1_700_000_000_000
@@ -70,8 +70,13 @@ class Asked:
 
     who: str
     verb: str
-    answer: Answer | None = None
+    answer: Any = None  #: an `Answer`, once there is one
     abandoned: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing was answered yet."""
+        return self.answer is None
 
 
 @dataclass
@@ -83,7 +88,7 @@ class Machine:
     group_id: str = GROUP
     ids: dict[str, str] = field(default_factory=dict)  #: member name -> its id
     asked: dict[int, Asked] = field(default_factory=dict)
-    log: dict[Any, GroupRecord | OffsetRecord] = field(default_factory=dict)
+    log: dict[Any, Any] = field(default_factory=dict)
     events: list[TraceEvent] = field(default_factory=list)
     outcomes: list[Effects] = field(default_factory=list)
     holding: bool = False
@@ -275,7 +280,7 @@ class Machine:
         """Offsets of `topic-partition`s."""
         split = [name.rpartition("-") for name in names]
         wanted = tuple((topic, int(partition)) for topic, _, partition in split)
-        fetched = self.subject.offsets.fetch(self.group_id, wanted)
+        fetched: Any = self.subject.offsets.fetch(self.group_id, wanted)
         return [record.offset if record else None for _, _, record in fetched]
 
     def timers(self) -> dict[str, int]:

@@ -74,7 +74,7 @@ class World:
     now_ms: int = 0
     view: object = None  #: another one when the broker learns that topics have changed
     own: dict[str, ConsumerSettings] = field(default_factory=dict)  #: of single groups
-    log: dict[ConsumerKey, ConsumerRecord] = field(default_factory=dict)
+    log: dict[Any, Any] = field(default_factory=dict)
     written: list[tuple[ConsumerKey, ConsumerRecord | None]] = field(default_factory=list)
     held: deque[Write] | None = None
     answers: dict[int, ConsumerHeartbeatAnswer] = field(default_factory=dict)

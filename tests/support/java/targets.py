@@ -41,12 +41,6 @@ class Oracle:
     def new(self, name: str, *arguments: Any) -> Any:
         return self.java(name)(*arguments)
 
-    def list(self, items: Any) -> Any:
-        made = self.new("java.util.ArrayList")
-        for item in items:
-            made.add(item)
-        return made
-
     def uuid(self, text: str) -> Any:
         halves = [int.from_bytes(bytes.fromhex(half), "big", signed=True) for half in (text[:16], text[16:])]
         return self.new("org.apache.kafka.common.Uuid", *halves)
@@ -101,6 +95,12 @@ class Oracle:
                 topic = topics_by_id[str(part.getKey())]
                 found[str(entry.getKey())] += [[topic, int(number)] for number in part.getValue()]
         return found
+
+    def list(self, items: Any) -> Any:
+        made = self.new("java.util.ArrayList")
+        for item in items:
+            made.add(item)
+        return made
 
 
 def main() -> None:

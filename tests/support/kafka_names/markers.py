@@ -40,9 +40,9 @@ def covered(root: Path = ROOT) -> dict[str, list[str]]:
             live.add(test)
             for name in names:
                 found[name].append(test)
-    for carrier, test, names in _texts(root):
+    for carrier, test, said in _texts(root):
         if carrier in live:
-            for name in names:
+            for name in said:
                 found[name].append(test)
     return dict(found)
 

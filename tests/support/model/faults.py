@@ -51,8 +51,8 @@ def commits_only_as_the_last_claimant(group: ModelGroup) -> None:
         call = done.call.parts[1] if done.call.parts else done.call
         if done.reply.error or call.op not in WRITES:
             continue
-        if (claim := paths.parse_offset(call.path)) is not None:
-            named = TopicPartition(claim.topic, claim.partition)
+        if (offset := paths.parse_offset(call.path)) is not None:
+            named = TopicPartition(offset.topic, offset.partition)
             assert claimed[named] == member.name, f"{member.name} commits {named}, which is {claimed[named]}'s"
         elif (claim := _claim(call, epochs=member.machine.config.fence_epochs)) is not None:
             claimed[claim] = member.name

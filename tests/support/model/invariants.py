@@ -161,7 +161,6 @@ class Invariants:
 
     def offsets_start_where_they_were_read(self, member: ModelMember) -> None:
         """A partition starts at the offset that R8 read; it is outdated only if another member has committed since."""
-        log = self.group.zookeeper.log
         if member.machine.config.offsets_from != {"zookeeper"}:
             return
         for position in member.adopted:
@@ -169,7 +168,7 @@ class Invariants:
             read = next(d for d in reversed(member.done) if d.step == "R8" and d.call.path == path)
             offset = NO_OFFSET if read.reply.error else int(read.reply.data)
             assert position.checkpointed == offset
-            since = {change.path for transaction in log[read.reply.zxid :] for change in transaction}
+            since = self.group.zookeeper.changed_since(read.reply.zxid)
             committed = self.group.committed(position.partition)
             assert offset == committed or path in since, f"{position.partition}: {offset}, committed {committed}"
 

@@ -1,18 +1,13 @@
-"""ZooKeeper's rules without a ZooKeeper: a log of transactions, servers that have applied part of it, sessions.
+"""ZooKeeper as a test of interleavings needs it: servers that have applied part of a log, and sessions.
 
-Nothing runs by itself. `perform` performs one request of one session, as its server would. The caller decides which
-server lags, which session ends and when notifications are delivered, so every interleaving can be written down or
-drawn.
+The rules are those of the simulation's model (`comparison.simulation.zookeeper.model`), whose trees, decisions and
+watches this puts together without messages: `perform` performs one request of one session at once. The caller decides
+which server lags, which session ends and when notifications are delivered, so every interleaving can be written down
+or drawn. (`test_interleavings_on_zookeeper.py` compares it with a real server, request by request.)
 
-The rules (`test_interleavings_on_zookeeper.py` compares them with a real server, request by request):
-
-- The leader decides writes one after the other, and gives each the log's next number (zxid). The writer's server has
-  applied everything up to the write before it answers; other servers may lag.
+- The leader decides writes one after the other, and gives each that is granted the log's next number (zxid). The
+  writer's server has applied everything up to the write before it answers; other servers may lag.
 - The session's own server answers reads from what it has applied: they may be stale, never torn.
-- An ephemeral node belongs to a session; the session's end removes all its nodes in one transaction.
-- A watch is one-shot and belongs to (session, path): `exists` and `getData` arm the data watch (`exists` even without a
-  node), `getChildren` the child watch. A server fires when *it* applies the change.
-- A deletion that fires both kinds of watch is notified once.
 """
 
 from __future__ import annotations
@@ -20,7 +15,36 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-ROOT = "/"
+from comparison.simulation.zookeeper.model import protocol
+from comparison.simulation.zookeeper.model.preparing import Preparation
+from comparison.simulation.zookeeper.model.protocol import Code, EventType
+from comparison.simulation.zookeeper.model.tree import (
+    Change,
+    CloseSessionTxn,
+    CreateTxn,
+    DataTree,
+    DeleteTxn,
+    ErrorTxn,
+    MultiTxn,
+    SetDataTxn,
+    Transaction,
+    parent_of,
+)
+from comparison.simulation.zookeeper.model.watches import WatchTable
+
+_ERRORS = {
+    Code.NO_NODE: "NoNode",
+    Code.NODE_EXISTS: "NodeExists",
+    Code.BAD_VERSION: "BadVersion",
+    Code.NOT_EMPTY: "NotEmpty",
+    Code.NO_CHILDREN_FOR_EPHEMERALS: "NoChildrenForEphemerals",
+}
+_EVENTS = {
+    EventType.CREATED: "created",
+    EventType.DELETED: "deleted",
+    EventType.DATA_CHANGED: "changed",
+    EventType.CHILDREN_CHANGED: "children",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +62,26 @@ class Call:
     watch: bool = False
     parts: tuple[Call, ...] = ()
     only_in: int = 0
+
+    def write(self) -> protocol.Create | protocol.Delete | protocol.SetData | protocol.Multi:
+        """The model's request, for a write."""
+        if self.op == "multi":
+            return protocol.Multi(tuple(part.part() for part in self.parts))
+        part = self.part()
+        assert not isinstance(part, protocol.CheckVersion)
+        return part
+
+    def part(self) -> protocol.Part:
+        match self.op:
+            case "create":
+                return protocol.Create(self.path, self.data, self.ephemeral)
+            case "delete":
+                return protocol.Delete(self.path, self.version)
+            case "setData":
+                return protocol.SetData(self.path, self.data, self.version)
+            case "check":
+                return protocol.CheckVersion(self.path, self.version)
+        raise AssertionError(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,88 +119,17 @@ class Notice:
 
 
 @dataclass(slots=True)
-class Node:
-    data: bytes
-    owner: int
-    czxid: int
-    mzxid: int
-    pzxid: int
-    version: int = 0
-    cversion: int = 0
-    names: set[str] = field(default_factory=set)
-
-    def stat(self) -> Stat:
-        return Stat(
-            self.czxid, self.mzxid, self.pzxid, self.version, self.cversion, self.owner, children=len(self.names)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Part of a transaction in the log: a decided create, delete or setData."""
-
-    kind: str
-    path: str
-    data: bytes = b""
-    owner: int = 0
-
-
-Transaction = tuple[Change, ...]
-
-
-class Tree:
-    """Znodes after some number of transactions."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {ROOT: Node(b"", 0, 0, 0, 0)}
-
-    def refusal(self, call: Call) -> str:
-        """Why a write is refused now; empty if it is not."""
-        node = self.nodes.get(call.path)
-        match call.op:
-            case "create":
-                above = self.nodes.get(_parent(call.path))
-                if above is None:
-                    return "NoNode"
-                if above.owner:
-                    return "NoChildrenForEphemerals"
-                return "NodeExists" if node is not None else ""
-            case "delete" | "setData" | "check":
-                if node is None:
-                    return "NoNode"
-                if call.version not in (-1, node.version):
-                    return "BadVersion"
-                return "NotEmpty" if call.op == "delete" and node.names else ""
-        raise AssertionError(call)
-
-    def apply(self, zxid: int, change: Change) -> list[tuple[str, str]]:
-        """Apply a change. Returns the events that it fires, in order: (`data created`, path), ..."""
-        path, above = change.path, _parent(change.path)
-        if change.kind == "setData":
-            node = self.nodes[path]
-            node.data, node.mzxid, node.version = change.data, zxid, node.version + 1
-            return [("changed", path)]
-        parent = self.nodes[above]
-        parent.cversion, parent.pzxid = parent.cversion + 1, zxid
-        if change.kind == "create":
-            self.nodes[path] = Node(change.data, change.owner, zxid, zxid, zxid)
-            parent.names.add(path.rsplit("/", 1)[1])
-            return [("created", path), ("children", above)]
-        del self.nodes[path]
-        parent.names.discard(path.rsplit("/", 1)[1])
-        return [("deleted", path), ("children", above)]
-
-
-@dataclass(slots=True)
 class Server:
-    """One server: how much it has applied, and the watches of the sessions connected to it."""
+    """One server: what it has applied, and the watches of the sessions connected to it."""
 
     number: int
-    tree: Tree = field(default_factory=Tree)
-    applied: int = 0
+    tree: DataTree = field(default_factory=DataTree)
     lags: bool = False  #: applies only its own sessions' writes
-    data_watches: dict[str, set[int]] = field(default_factory=dict)
-    child_watches: dict[str, set[int]] = field(default_factory=dict)
+    watches: WatchTable = field(default_factory=WatchTable)
+
+    @property
+    def applied(self) -> int:
+        return self.tree.applied
 
 
 @dataclass(slots=True)
@@ -175,11 +148,12 @@ class ModelZooKeeper:
 
     def __init__(self, servers: int = 1) -> None:
         self.log: list[Transaction] = []
-        self.leader = Tree()
+        self.leader = DataTree()
         self.servers = [Server(number) for number in range(servers)]
         self.sessions: dict[int, Session] = {}
         self.stale_reads = 0  #: reads answered by a server that lagged
         self.performed = 0  #: requests
+        self._preparation = Preparation(self.leader, lambda _session, _server: Code.OK)
         self._next = 1
 
     # -- sessions --------------------------------------------------------------------------------------------------
@@ -206,14 +180,8 @@ class ModelZooKeeper:
 
     def disconnect(self, session: Session) -> set[str]:
         """Break the connection. Returns the paths whose watches are lost."""
-        lost: set[str] = set()
-        if session.server is not None:
-            for watches in (session.server.data_watches, session.server.child_watches):
-                lost |= {path for path, sessions in watches.items() if session.number in sessions}
-                for sessions in watches.values():
-                    sessions.discard(session.number)
-            session.server = None
-        return lost
+        server, session.server = session.server, None
+        return set() if server is None else server.watches.drop(session.number)
 
     def connect(self, session: Session, server: int) -> bool:
         """Connect to a server. Returns False if it has not applied what the session has seen."""
@@ -225,8 +193,7 @@ class ModelZooKeeper:
 
     def _end(self, session: Session) -> None:
         session.ended = True
-        mine = [path for path, node in self.leader.nodes.items() if node.owner == session.number]
-        self._commit(tuple(Change("delete", path) for path in sorted(mine)))
+        self._write(session.number, protocol.CloseSession())
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -242,10 +209,10 @@ class ModelZooKeeper:
             self._catch_up(server)
             reply = Reply()
         else:
-            reply = self._write(session, call)
+            reply = self._write(session.number, call.write())
             self._catch_up(server)
             if not reply.error and call.op in ("create", "setData"):
-                reply = replace(reply, stat=server.tree.nodes[call.path].stat())
+                reply = replace(reply, stat=_stat(server.tree.nodes[call.path].stat()))
         session.seen = max(session.seen, server.applied)
         return replace(reply, zxid=server.applied)
 
@@ -253,23 +220,26 @@ class ModelZooKeeper:
         self.stale_reads += server.applied < len(self.log)
         node = server.tree.nodes.get(call.path)
         if call.watch and (node is not None or call.op == "exists"):
-            watches = server.child_watches if call.op == "getChildren" else server.data_watches
-            watches.setdefault(call.path, set()).add(session.number)
+            arm = server.watches.arm_children if call.op == "getChildren" else server.watches.arm_data
+            arm(call.path, session.number)
         if node is None:
             return Reply(error="NoNode")
         if call.op == "getChildren":
-            return Reply(children=tuple(sorted(node.names)))
-        return Reply(data=node.data if call.op == "getData" else b"", stat=node.stat())
+            return Reply(children=tuple(sorted(node.children)))
+        return Reply(data=node.data or b"" if call.op == "getData" else b"", stat=_stat(node.stat()))
 
-    def _write(self, session: Session, call: Call) -> Reply:
-        changes: list[Change] = []
-        for number, part in enumerate(call.parts if call.op == "multi" else (call,)):
-            # Parts of one transaction never depend on each other here.
-            if error := self.leader.refusal(part):
-                return Reply(error=error, part=number)
-            if part.op != "check":
-                changes.append(Change(part.op, part.path, part.data, session.number if part.ephemeral else 0))
-        self._commit(tuple(changes))
+    def _write(self, session: int, write: protocol.Write) -> Reply:
+        zxid = len(self.log) + 1
+        change = self._preparation.decide(zxid, session, 0, write)
+        for number, part in enumerate(_parts(change)):
+            if isinstance(part, ErrorTxn):
+                return Reply(error=_ERRORS[part.code], part=number)
+        self.log.append(txn := Transaction(zxid, 0, session, change, None))
+        self.leader.apply(txn)
+        self._preparation.applied(zxid)
+        for server in self.servers:
+            if not server.lags:
+                self._catch_up(server)
         return Reply()
 
     # -- changes outside of sessions -------------------------------------------------------------------------------
@@ -277,15 +247,15 @@ class ModelZooKeeper:
     def put(self, path: str, data: bytes, owner: int = 0) -> None:
         """Create a node, with its parents, or replace its data."""
         if path in self.leader.nodes:
-            self._commit((Change("setData", path, data),))
+            self._write(0, protocol.SetData(path, data))
             return
-        if _parent(path) not in self.leader.nodes:
-            self.put(_parent(path), b"")
-        self._commit((Change("create", path, data, owner),))
+        if parent_of(path) not in self.leader.nodes:
+            self.put(parent_of(path), b"")
+        self._write(owner, protocol.Create(path, data, ephemeral=owner != 0))
 
     def remove(self, path: str) -> None:
         if path in self.leader.nodes:
-            self._commit((Change("delete", path),))
+            self._write(0, protocol.Delete(path))
 
     def data(self, path: str) -> bytes | None:
         """The data at the leader."""
@@ -294,9 +264,20 @@ class ModelZooKeeper:
 
     def children(self, path: str) -> tuple[str, ...]:
         node = self.leader.nodes.get(path)
-        return () if node is None else tuple(sorted(node.names))
+        return () if node is None else tuple(sorted(node.children))
 
     # -- the log ---------------------------------------------------------------------------------------------------
+
+    def changed_since(self, zxid: int) -> set[str]:
+        """The paths that later transactions have changed."""
+        changed: set[str] = set()
+        for txn in self.log[zxid:]:
+            for part in _parts(txn.change):
+                if isinstance(part, CreateTxn | DeleteTxn | SetDataTxn):
+                    changed.add(part.path)
+                elif isinstance(part, CloseSessionTxn):
+                    changed.update(part.paths)
+        return changed
 
     def lag(self, server: int) -> None:
         self.servers[server].lags = True
@@ -307,31 +288,20 @@ class ModelZooKeeper:
             self.servers[server].lags = False
         self._catch_up(self.servers[server], transactions)
 
-    def _commit(self, transaction: Transaction) -> None:
-        self.log.append(transaction)
-        for change in transaction:
-            self.leader.apply(len(self.log), change)
-        for server in self.servers:
-            if not server.lags:
-                self._catch_up(server)
-
     def _catch_up(self, server: Server, transactions: int | None = None) -> None:
         last = len(self.log) if transactions is None else min(len(self.log), server.applied + transactions)
         while server.applied < last:
-            server.applied += 1
-            for change in self.log[server.applied - 1]:
-                for event, path in server.tree.apply(server.applied, change):
-                    self._fire(server, event, path)
+            for event, path in server.tree.apply(self.log[server.applied]).triggers:
+                self._fire(server, event, path)
 
-    def _fire(self, server: Server, event: str, path: str) -> None:
-        notified: set[int] = set()
-        if event != "children":
-            notified |= server.data_watches.pop(path, set())
-        if event in ("children", "deleted"):
-            notified |= server.child_watches.pop(path, set())
-        for number in sorted(notified):
-            self.sessions[number].inbox.append(Notice(event, path, server.applied))
+    def _fire(self, server: Server, event: EventType, path: str) -> None:
+        for number in server.watches.trigger(event, path):
+            self.sessions[number].inbox.append(Notice(_EVENTS[event], path, server.applied))
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0] or ROOT
+def _parts(change: Change) -> tuple[Change, ...]:
+    return change.parts if isinstance(change, MultiTxn) else (change,)
+
+
+def _stat(stat: protocol.Stat) -> Stat:
+    return Stat(stat.czxid, stat.mzxid, stat.pzxid, stat.version, stat.cversion, stat.ephemeral_owner, stat.children)

@@ -66,7 +66,8 @@ def pieces_of(held: Iterable[tuple[int, int, str]], wanted: Iterable[tuple[int, 
     """Determine the holders between every two adjacent boundaries."""
     held = [each for each in held if each[0] < each[1]]
     wanted = [each for each in wanted if each[0] < each[1]]
-    boundaries = sorted({moment for low, high, *_ in (*held, *wanted) for moment in (low, high)})
+    bounds = (*((low, high) for low, high, _ in held), *wanted)
+    boundaries = sorted({moment for each in bounds for moment in each})
     return [
         Piece(
             low,

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _FOREVER_NS = 1 << 61
 BIN_NS, BINNED_NS_MAX = 100_000_000, 600_000_000_000
-READING_SLACK_NS = 50_000_000
 UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered"}
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 READS = ("exists", "getData", "getChildren", "sync")
@@ -181,47 +180,54 @@ def _area_of(path: str) -> str:
     return nodes[1] if path.startswith("/") else ""
 
 
-def operations_of(events: list[Event], readings: dict[str, tuple[int, int]]) -> list[TracedOperations]:
+def operations_of(events: list[Event], readings: dict[str, tuple[int, int, int, int]]) -> list[TracedOperations]:
     """ZooKeeper operations between two readings of the servers' counters."""
     found = []
-    for label, (begin, end) in readings.items():
-        near: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
+    for label, (first, begin, end, last) in readings.items():
+        near: dict[tuple[str, bool], tuple[list[tuple[int, int]], int]] = {}
         for event in of(events, "zk_op"):
-            is_near = begin - READING_SLACK_NS <= event["t_ns"] < end + READING_SLACK_NS
-            if event["op"] != "sync" and is_near and (event["ok"] or event.get("error") in UNANSWERED):
+            latency = event.get("latency_ns")
+            sent, answered = event["t_ns"] - (latency or 0), event["t_ns"]
+            is_possible = event["ok"] or (event.get("error") in UNANSWERED and latency is not None)
+            if event["op"] != "sync" and is_possible and answered >= first and sent < last:
                 namespace = event["path"].split("/")[1] if event["path"].startswith("/") else ""
-                both = near.setdefault((namespace, event["op"] in READS), ([], []))
-                both[not event["ok"]].append(event["t_ns"])
+                at, lost = near.get((namespace, event["op"] in READS), ([], 0))
+                now = ([*at, (sent, answered)], lost) if event["ok"] else (at, lost + 1)
+                near[namespace, event["op"] in READS] = now
         for (namespace, is_read), (at, lost) in near.items():
             found.append(
                 TracedOperations(
                     label=label,
                     namespace=namespace,
                     is_read=is_read,
-                    traced=sum(begin <= t_ns < end for t_ns in at),
-                    sure=sum(begin + READING_SLACK_NS <= t_ns < end - READING_SLACK_NS for t_ns in at),
-                    possible=len(at) + len(lost),
+                    traced=sum(begin <= answered < end for _, answered in at),
+                    sure=sum(begin <= sent <= answered < end for sent, answered in at),
+                    possible=len(at) + lost,
                 )
             )
     return found
 
 
-def readings_of(events: list[Event]) -> dict[str, tuple[int, int]]:
-    """From the last server's `before` to the first one's `after`, for labels with two readings of every server."""
-    read = in_time(of(events, "counters_read"))
+def readings_of(events: list[Event]) -> dict[str, tuple[int, int, int, int]]:
+    """When the readings before began and ended, and those after, for labels with two readings of every server."""
+    read = [event for event in in_time(of(events, "counters_read")) if event.get("latency_ns") is not None]
     found = {}
     for label in {event["at"].rpartition(":")[0] for event in read}:
         of_label = [event for event in read if event["at"].rpartition(":")[0] == label]
         servers = {event["server"] for event in of_label}
         first = {
-            (server, when): [e["t_ns"] for e in of_label if e["server"] == server and e["at"] == f"{label}:{when}"][:1]
+            (server, when): [e for e in of_label if e["server"] == server and e["at"] == f"{label}:{when}"][:1]
             for server in servers
             for when in ("before", "after")
         }
         if all(first.values()):
+            ended = {place: event["t_ns"] for place, (event,) in first.items()}
+            begun = {place: event["t_ns"] - event["latency_ns"] for place, (event,) in first.items()}
             found[label] = (
-                max(first[server, "before"][0] for server in servers),
-                min(first[server, "after"][0] for server in servers),
+                min(begun[server, "before"] for server in servers),
+                max(ended[server, "before"] for server in servers),
+                min(begun[server, "after"] for server in servers),
+                max(ended[server, "after"] for server in servers),
             )
     return found
 

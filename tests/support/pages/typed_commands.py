@@ -18,17 +18,18 @@ def parsed(command: str) -> click.Context:
     assert name == "rebalance-lab"
     if ">" in arguments:  # the shell's
         arguments = arguments[: arguments.index(">")]
-    context, found = click.Context(cli), cli
+    context = click.Context(cli)
+    found: click.Command = cli
     if arguments[0].startswith("-"):  # the program's own options: what they call is not called
         _, arguments, _ = cli.make_parser(context).parse_args(arguments)
         if not arguments:
             return context
     while isinstance(found, click.Group) and arguments and not arguments[0].startswith("-"):
-        name, resolved, arguments = found.resolve_command(context, arguments)
+        called, resolved, arguments = found.resolve_command(context, arguments)
         assert resolved is not None
-        context = click.Context(resolved, parent=context, info_name=name)
+        context = click.Context(resolved, parent=context, info_name=called)
         found = resolved
-    return found.make_context(name, arguments)
+    return found.make_context(context.info_name, arguments)
 
 
 def commands(page: str) -> list[str]:

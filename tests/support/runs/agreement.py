@@ -68,7 +68,7 @@ def figures_of(folder: Path, result: Result) -> Iterator[tuple[str, Said]]:
         diagram, whole = (timeline(history, history.zero_ns, until_ns) for until_ns in (end_ns, events[-1]["ns"] + 1))
         assert report is not None
         said: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        surfaces = {
+        surfaces: dict[str, dict[str, Any]] = {
             "result.json": {name: run.metrics[name] for name in SHOWN},
             "report": _times(report) | _commits(report),
             "diagram": {**_times(diagram), **_commits(whole), "rebalances": _rebalances(history, end_ns)},

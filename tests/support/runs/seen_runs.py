@@ -143,7 +143,7 @@ def write_hostile(folder: Path) -> None:
     }
     events = []
     for event in sorted(zookeeper_events(), key=lambda event: event["t_ns"]):
-        changed = {name: attacks[name] for name in attacks if event.get(name)}
+        changed: dict[str, Any] = {name: attacks[name] for name in attacks if event.get(name)}
         for name in ("partitions", "all"):
             if name in event:
                 changed[name] = [{**each, "topic": ATTACK} for each in event[name]]

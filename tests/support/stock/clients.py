@@ -130,7 +130,7 @@ class AioKafka:
 
 
 def converse(client: str, bootstrap: str, topic: str) -> None:
-    kind = {"kafka-python": KafkaPython, "aiokafka": AioKafka, "confluent-kafka": ConfluentKafka}[client]
+    kind: Any = {"kafka-python": KafkaPython, "aiokafka": AioKafka, "confluent-kafka": ConfluentKafka}[client]
     stock = kind(bootstrap, topic)
     produced: dict[int, list[str]] = {}
     for codec, partition in CODECS.items():

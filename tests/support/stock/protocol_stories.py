@@ -15,7 +15,11 @@ from tests.support.stock.members import BROKERS, stock_member
 from tests.support.wire.clients import WireConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
     from typing import Any
+
+    #: With bootstrap servers and two kinds of client.
+    Story = Callable[[str, str, str], Coroutine[Any, Any, None]]
 
 SETTINGS = {
     "group.consumer.heartbeat.interval.ms": "200",
@@ -101,7 +105,7 @@ async def share_with_ours(bootstrap: str, first_kind: str, second_kind: str) -> 
 
 
 #: With the settings of their broker. Kafka's own session timeout gives a JVM time to start.
-STORIES = {
+STORIES: dict[Story, dict[str, str]] = {
     share_and_leave: SETTINGS,
     restart_static: SETTINGS,
     share_with_ours: SETTINGS,

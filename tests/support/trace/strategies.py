@@ -326,14 +326,21 @@ class _Play:
         self._labels += when == "before" and a == 0
         label = f"c{self._labels}:{when}"
         server = f"s{1 + b // 6}"
-        self.emit("runner", "counters_read", server=server, namespace="consumers", reads=a, writes=b, at=label)
+        fields = {"server": server, "namespace": "consumers", "reads": a, "writes": b, **self._latency(a)}
+        self.emit("runner", "counters_read", **fields, at=label)
 
     def operate(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
             path, op = _PATHS[b % 6], _OPERATIONS[(a + b) % 5]
             error = ({}, {"error": "NoNode"}, {"error": "ConnectionLost"})[a % 3]
             ok = {"ok": b % 3 > 0, **({} if b % 3 else error)}
+            ok |= self._latency(b)
             self.emit(member.process, "zk_op", member=member.id, op=op, path=path, step=f"R{b}", **ok)
+
+    def _latency(self, number: int) -> dict[str, int]:
+        """How long it took, sometimes; not before the trace began."""
+        latency_ns = PAUSES_NS[(2 * number + 1) % len(PAUSES_NS)]
+        return {"latency_ns": min(latency_ns, self._now_ns)} if number % 4 else {}
 
     def answer(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
@@ -460,7 +467,13 @@ class _Play:
         self._labels += 1
         for when in ("before", "after"):
             for server in ("s1", "s2")[: 1 + a % 2]:
-                fields = {"server": server, "namespace": "consumers", "reads": a, "writes": b}
+                fields = {
+                    "server": server,
+                    "namespace": "consumers",
+                    "reads": a,
+                    "writes": b,
+                    "latency_ns": PAUSES_NS[a],
+                }
                 self.emit("runner", "counters_read", **fields, at=f"c{self._labels}:{when}")
             for number in range(3 if when == "before" else 1):
                 self._now_ns += PAUSES_NS[2 * b]

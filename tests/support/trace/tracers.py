@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel.clock import SystemClock
 from kernel.trace.check import type_problems
@@ -39,7 +39,7 @@ class ListTracer:
             raise ValueError(f"event {kind!r} is malformed: {'; '.join(wrong)}: {event}")
         self.events.append(event)
 
-    def of(self, *kinds: str) -> list[dict[str, object]]:
+    def of(self, *kinds: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["kind"] in kinds]
 
 

@@ -66,14 +66,8 @@ class Jute:
         self.at += struct.calcsize(form)
         return int(value)
 
-    def int(self) -> int:
-        return self._take(">i")
-
     def long(self) -> int:
         return self._take(">q")
-
-    def bool(self) -> bool:
-        return bool(self._take(">b"))
 
     def buffer(self) -> bytes | None:
         length = self.int()
@@ -88,6 +82,12 @@ class Jute:
     @property
     def rest(self) -> int:
         return len(self.frame) - self.at
+
+    def bool(self) -> bool:
+        return bool(self._take(">b"))
+
+    def int(self) -> int:
+        return self._take(">i")
 
 
 @dataclass

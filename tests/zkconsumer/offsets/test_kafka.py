@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -188,7 +189,7 @@ async def test_start_waits_for_a_coordinator(chroot):
 async def test_close_does_not_wait_for_a_coordinator(chroot, what):
     async with keeper(chroot, **ONLY_KAFKA, offsets_commit_max_retries="1") as one:
         one.own(5)
-        calls = {"open": one.offsets.open, "fetch": lambda: fetched(one, 0), "commit": one.commit}
+        calls: dict[str, Any] = {"open": one.offsets.open, "fetch": lambda: fetched(one, 0), "commit": one.commit}
         waiting = asyncio.ensure_future(calls[what]())
         await until(one.requests, 60, "a lookup of brokers")
         assert not waiting.done()

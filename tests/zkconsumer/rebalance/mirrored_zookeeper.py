@@ -24,6 +24,7 @@ from tests.support.zookeeper.sessions import Watched, expire
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
+    from comparison.simulation.zookeeper.model.protocol import EventType
     from kernel.zookeeper.operations import ZnodeStat
 
 T = TypeVar("T")
@@ -121,7 +122,7 @@ class MirroredZooKeeper(ModelZooKeeper):
         if there:
             self._run(self._outside.delete(path))
 
-    def _fire(self, server: Server, event: str, path: str) -> None:
+    def _fire(self, server: Server, event: EventType, path: str) -> None:
         before = {number: len(session.inbox) for number, session in self.sessions.items()}
         super()._fire(server, event, path)
         for number, session in self.sessions.items():
@@ -168,7 +169,8 @@ class MirroredZooKeeper(ModelZooKeeper):
     async def _perform(self, real: _Real, call: Call, expected: Stat | None) -> Reply:
         watch = real.watched if call.watch else None
         session, path, stat = real.session, call.path, None
-        data, children = b"", ()
+        data = b""
+        children: tuple[str, ...] = ()
         try:
             match call.op:
                 case "exists":

@@ -111,7 +111,7 @@ class Calm(RuleBasedStateMachine):
 class Stale(Calm):
     """In addition, servers lag: reads are old."""
 
-    ACTIONS = (*CALM, *STALE)
+    ACTIONS: tuple[str, ...] = (*CALM, *STALE)
     SERVERS = SERVERS
 
 
@@ -124,7 +124,7 @@ class Unreadable(Calm):
 class Expiries(Stale):
     """In addition, sessions end while their members live, and members come back under their old id."""
 
-    ACTIONS = ALL
+    ACTIONS: tuple[str, ...] = ALL
 
 
 class Varied(Stale):

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ BETWEEN_ATTEMPTS = {
 }
 
 #: Each option that changes the table: the rows that it adds, removes, and replaces.
-OPTIONS = [
+OPTIONS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"strategy": "roundrobin-0.8.2"}, "", "", ""),
     ({"release": "1.1"}, "LISTING_MEMBERS READING_GROUP_TOPICS CHECKING_ROOT", "READING_TOPICS", ""),
     ({"strategy": "roundrobin-1.1"}, "LISTING_MEMBERS READING_GROUP_TOPICS", "READING_TOPICS", ""),

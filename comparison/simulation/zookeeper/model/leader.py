@@ -70,7 +70,7 @@ class _Outstanding:
 
 
 class Leader:
-    """See the module. `tick` and `hear` return False once it has lost its majority."""
+    """See the module. `tick` returns False once it has lost its majority."""
 
     def __init__(
         self,
@@ -103,17 +103,17 @@ class Leader:
 
     # -- followers -----------------------------------------------------------------------------------------------------
 
-    def hear(self, now_ms: int, sender: int, link: int, message: ToLeader) -> bool:
+    def hear(self, now_ms: int, sender: int, link: int, message: ToLeader) -> None:
         if isinstance(message, FollowerInfo):
             self._followers[sender] = follower = _Follower(link, message.accepted_epoch, message.last_zxid, now_ms)
             if self.phase is Phase.DISCOVERY:
                 self._discover(now_ms)
             else:
                 self._synchronize(sender, follower)
-            return self._has_majority(now_ms)
+            return
         found = self._followers.get(sender)
         if found is None or found.link != link:
-            return True  # from an earlier connection
+            return  # from an earlier connection
         found.heard_ms = now_ms
         match message:
             case AckLeader(_, zxid):
@@ -130,12 +130,10 @@ class Leader:
             case Touched(sessions):
                 for session_id, timeout_ms in sessions.items():
                     self.tracker.touch(session_id, timeout_ms, now_ms)
-        return True
 
-    def lost(self, now_ms: int, peer: int) -> bool:
+    def lost(self, peer: int) -> None:
         """A follower has closed its connection."""
         self._followers.pop(peer, None)
-        return self._has_majority(now_ms)
 
     def _discover(self, now_ms: int) -> None:
         if len(self._followers) + 1 < self._majority:
@@ -172,14 +170,13 @@ class Leader:
             self._history.tree.apply(txn)
         for session_id, timeout_ms in self._history.tree.sessions.items():
             self.tracker.track(session_id, timeout_ms, now_ms)
+        self._next_ping_ms = now_ms + self._limits.tick_ms // 2
         for number in synced:
             self._send(number, UpToDate(self._history.tree.applied))
         self._clients.serve(now_ms, self)
 
     def _has_majority(self, now_ms: int) -> bool:
-        """Whether the majority was heard of within the limit (Leader.lead)."""
-        if self.phase is not Phase.BROADCAST:
-            return now_ms < self._begins_by_ms
+        """Whether the majority was heard of within the limit."""
         limit_ms = self._limits.sync_limit * self._limits.tick_ms
         heard = [one for one in self._followers.values() if one.is_synced and now_ms - one.heard_ms < limit_ms]
         return len(heard) + 1 >= self._majority
@@ -262,16 +259,17 @@ class Leader:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def tick(self, now_ms: int) -> bool:
-        if not self._has_majority(now_ms):
-            return False
-        if self.phase is Phase.BROADCAST:
-            for session_id in self.tracker.expire(now_ms):
-                self.submit(now_ms, None, session_id, CloseSession())
-            if now_ms >= self._next_ping_ms:
-                self._next_ping_ms = now_ms + self._limits.tick_ms // 2
-                for number in self._followers:
-                    self._send(number, LeaderPing())
-        return True
+        if self.phase is not Phase.BROADCAST:
+            return now_ms < self._begins_by_ms
+        for session_id in self.tracker.expire(now_ms):
+            self.submit(now_ms, None, session_id, CloseSession())
+        if now_ms < self._next_ping_ms:
+            return True
+        # Between two pings, a follower may be lost and come back (Leader.lead).
+        self._next_ping_ms = now_ms + self._limits.tick_ms // 2
+        for number in self._followers:
+            self._send(number, LeaderPing())
+        return self._has_majority(now_ms)
 
     def _send(self, number: int, message: ToFollower) -> None:
         if (follower := self._followers.get(number)) is not None:

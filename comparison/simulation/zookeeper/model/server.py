@@ -116,8 +116,7 @@ class Server:
             self._noticed(now_ms, sender, message)
         elif isinstance(message, ToLeader):
             if isinstance(role, Leader):
-                if not role.hear(now_ms, sender, link, message):
-                    self._look(now_ms)
+                role.hear(now_ms, sender, link, message)
             elif isinstance(message, FollowerInfo):
                 self._effects.append(SendToPeer(sender, link, NotLeading()))
         elif isinstance(message, ToFollower) and isinstance(role, Follower) and role.leader == sender:
@@ -127,10 +126,10 @@ class Server:
     def peer_lost(self, now_ms: int, peer: int) -> list[Effect]:
         """The connections with another server have been closed, by its end or by the network."""
         role = self._role
-        if (isinstance(role, Follower) and role.leader == peer) or (
-            isinstance(role, Leader) and not role.lost(now_ms, peer)
-        ):
+        if isinstance(role, Follower) and role.leader == peer:
             self._look(now_ms)
+        elif isinstance(role, Leader):
+            role.lost(peer)
         return self._done(now_ms)
 
     def tick(self, now_ms: int) -> list[Effect]:

@@ -33,10 +33,9 @@ class WatchTable:
             fired += [connection for connection in self._children.fire(path) if connection not in fired]
         return fired
 
-    def drop(self, connection: int) -> None:
-        """Forget a connection that has ended."""
-        self._data.drop(connection)
-        self._children.drop(connection)
+    def drop(self, connection: int) -> set[str]:
+        """Forget a connection that has ended. Returns the paths that it watched."""
+        return {*self._data.drop(connection), *self._children.drop(connection)}
 
     def __len__(self) -> int:
         """As zk_watch_count counts: each pair of path and connection, by kind."""
@@ -60,12 +59,14 @@ class _Watches:
             del self._paths[connection][path]
         return fired
 
-    def drop(self, connection: int) -> None:
-        for path in self._paths.pop(connection, ()):
+    def drop(self, connection: int) -> dict[str, None]:
+        paths = self._paths.pop(connection, {})
+        for path in paths:
             watching = self._connections[path]
             del watching[connection]
             if not watching:
                 del self._connections[path]
+        return paths
 
     def __len__(self) -> int:
         return sum(map(len, self._connections.values()))

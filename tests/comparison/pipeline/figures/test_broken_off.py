@@ -26,7 +26,7 @@ def broken_off(
     settled: bool = False,
     outcome: str = "failed",
     final: int | None = None,
-) -> dict[str, Any]:
+) -> Run:
     """The result of a run in which ten records were acknowledged, and in which a member was frozen at the end."""
     last = delivered - 1
     polled = {"first": 0, "last": last, "serial_first": 0, "serial_last": last}

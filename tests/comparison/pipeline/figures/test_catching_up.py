@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from comparison.pipeline.figures.catching_up import NAMES, scale_out_metrics
@@ -26,7 +28,7 @@ def course(*delivered: int, lag: int | None = 50) -> list[CourseInterval]:
 
 
 def figures(intervals: list[CourseInterval], *, at_s: int = 3, change: str = "scale-out") -> dict[str, float | None]:
-    ends = {"settled_ns": None, "healed_ns": None, "until_ns": 99 * SECOND}
+    ends: dict[str, Any] = {"settled_ns": None, "healed_ns": None, "until_ns": 99 * SECOND}
     window = ChangeWindow(window=0, change=change, round=1, members=8, from_ns=at_s * SECOND, **ends)
     drain = StageEntered(t_ns=8 * SECOND, stage="drain")
     span = RunSpan(start_ns=0, end_ns=20 * SECOND)

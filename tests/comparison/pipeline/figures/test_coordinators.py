@@ -16,11 +16,6 @@ from tests.support.trace.traces import MS, e, staged
 PLACE = partition_of("g", 50)
 
 
-@pytest.mark.parametrize("group", ["", "g", "lab-0", "my-group", "gr\u00fcppe", "\U0001f980", "polygenelubricants"])
-def test_partition_of_a_group_is_the_coordinators(group: str) -> None:
-    assert coordinators.partition_of(group, 50) == partition_of(group, 50)
-
-
 def took(at_ms: int, process: str, leader_epoch: int, partition: int = PLACE) -> Takeover:
     return Takeover(t_ns=at_ms * MS, process=process, partition=partition, leader_epoch=leader_epoch)
 

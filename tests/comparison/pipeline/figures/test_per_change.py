@@ -49,7 +49,7 @@ def drained(at_ms: int) -> StageEntered:
 
 
 def window(from_ms: int, until_ms: int, change: str = "join", members: int | None = 2) -> ChangeWindow:
-    ends = {"settled_ns": None, "healed_ns": None, "until_ns": until_ms * MS}
+    ends: dict[str, Any] = {"settled_ns": None, "healed_ns": None, "until_ns": until_ms * MS}
     return ChangeWindow(window=0, change=change, round=1, members=members, from_ns=from_ms * MS, **ends)
 
 

@@ -10,9 +10,18 @@ from comparison.pipeline.silver.readings import reading_intervals
 
 
 def reading(
-    at: str, server: str, reads: int, writes: int, *, t_ns: int = 0, namespace: str = "consumers"
+    at: str,
+    server: str,
+    reads: int,
+    writes: int,
+    *,
+    t_ns: int = 0,
+    latency_ns: int | None = 0,
+    namespace: str = "consumers",
 ) -> CounterReading:
-    return CounterReading(at=at, server=server, namespace=namespace, reads=reads, writes=writes, t_ns=t_ns)
+    return CounterReading(
+        at=at, server=server, namespace=namespace, reads=reads, writes=writes, t_ns=t_ns, latency_ns=latency_ns
+    )
 
 
 def traced(*, is_read: bool, n: int) -> TracedOperations:
@@ -23,10 +32,10 @@ def traced(*, is_read: bool, n: int) -> TracedOperations:
 
 #: Three servers: the second one lags behind, the third has not counted anything yet.
 ENSEMBLE = [
-    reading("join-1:before", "a", 10, 100, t_ns=1),
+    reading("join-1:before", "a", 10, 100, t_ns=1, latency_ns=1),
     reading("join-1:before", "b", 20, 100, t_ns=2),
     reading("join-1:before", "c", 0, 1, t_ns=3, namespace="zookeeper"),
-    reading("join-1:after", "a", 15, 107, t_ns=7),
+    reading("join-1:after", "a", 15, 107, t_ns=8, latency_ns=1),
     reading("join-1:after", "b", 26, 106, t_ns=8),
     reading("join-1:after", "c", 2, 7, t_ns=9),
     reading("join-1:after", "c", 0, 1, t_ns=9, namespace="zookeeper"),
@@ -47,8 +56,8 @@ def test_operations_on_the_root_are_counted_by_no_server() -> None:
     assert {c.namespace for c in found} == {"consumers"}
 
 
-def test_interval_lasts_from_the_last_reading_before_to_the_first_one_after() -> None:
-    assert reading_intervals(ENSEMBLE) == {"join-1": (3, 7)}
+def test_interval_lasts_from_the_end_of_the_readings_before_to_the_beginning_of_those_after() -> None:
+    assert reading_intervals(ENSEMBLE) == {"join-1": (0, 3, 7, 9)}
 
 
 def test_traced_operations_that_no_server_counted_are_reported() -> None:
@@ -66,7 +75,8 @@ def test_traced_operations_that_no_server_counted_are_reported() -> None:
         ENSEMBLE[:3],
         ENSEMBLE[:4],  # one server is cut off at the second reading
         [reading("join-1:after", "a", 9, 9), reading("join-2:before", "a", 9, 9)],
+        [reading("join-1:before", "a", 1, 1, latency_ns=None), reading("join-1:after", "a", 9, 9, latency_ns=None)],
     ],
 )
-def test_reading_without_its_pair_is_ignored(readings: list[RunnerEvent]) -> None:
+def test_reading_without_its_pair_or_its_duration_is_ignored(readings: list[RunnerEvent]) -> None:
     assert (compare_counters(readings, []), reading_intervals(readings)) == ([], {})

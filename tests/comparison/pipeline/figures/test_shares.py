@@ -11,7 +11,7 @@ from comparison.pipeline.measured import ChangeWindow, Measured, MemberPhase, Pa
 
 
 def window(members: int | None) -> ChangeWindow:
-    ends = {"settled_ns": None, "healed_ns": None, "until_ns": 9}
+    ends: dict[str, Any] = {"settled_ns": None, "healed_ns": None, "until_ns": 9}
     return ChangeWindow(window=0, change="join", round=1, members=members, from_ns=1, **ends)
 
 

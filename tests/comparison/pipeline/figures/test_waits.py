@@ -134,7 +134,7 @@ def test_rounds_without_a_coordinator_are_overlapping_rebalances_of_members() ->
 
 
 #: A new member begins the round; until it knows its id it is in no phase.
-ROUND = [changed(100, PREPARING, 1), changed(7_000, COMPLETING, 2), changed(7_010, STABLE, 2)]
+ROUND: list[GroupEvent] = [changed(100, PREPARING, 1), changed(7_000, COMPLETING, 2), changed(7_010, STABLE, 2)]
 
 
 def waited(group_events: list[GroupEvent], phases: list[MemberPhase]) -> list[dict[str, Any]]:

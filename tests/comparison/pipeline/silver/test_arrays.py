@@ -34,6 +34,8 @@ from comparison.pipeline.silver.arrays import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 INT64 = np.iinfo(np.int64)
@@ -49,7 +51,7 @@ def column(values: list[Any]) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
-def columns(rows: list[tuple[int, ...]], width: int) -> tuple[NDArray[np.int64], ...]:
+def columns(rows: Sequence[tuple[int, ...]], width: int) -> tuple[NDArray[np.int64], ...]:
     return tuple(column(rows).reshape(len(rows), width).T)
 
 

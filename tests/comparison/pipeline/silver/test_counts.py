@@ -11,6 +11,7 @@ from comparison.pipeline.gold.run import measure
 from comparison.pipeline.silver import counts
 from comparison.pipeline.silver.arrays import ENCODED_TEXT
 from comparison.pipeline.silver.context import Window
+from comparison.pipeline.silver.readings import ReadingInterval
 from comparison.pipeline.silver.rounds import phases_of
 from comparison.results.keys import WHOLE_RUN
 from kernel.zookeeper import errors
@@ -20,8 +21,13 @@ from tests.support.trace.traces import MS, e, staged, tables, traced_run
 A = {"member": "a", "stream": 0}
 
 
-def op(at_ms: float, name: str, path: str, *, error: str = "", step: str = "", process: str = "m1") -> dict:
-    return e(at_ms, process, "zk_op", op=name, path=path, ok=not error, error=error, step=step, zxid=1)
+def op(
+    at_ms: float, name: str, path: str, *, error: str = "", step: str = "", process: str = "m1", since: float | None = 0
+) -> dict:
+    """An operation answered at a time, and sent `since` milliseconds before; None: not sent."""
+    latency_ns = None if since is None else int(since * MS)
+    fields = {"ok": not error, "error": error, "step": step, "latency_ns": latency_ns}
+    return e(at_ms, process, "zk_op", op=name, path=path, zxid=1, **fields)
 
 
 def change(at_ms: float, name: str = "join") -> dict:
@@ -90,23 +96,26 @@ def test_operations_are_counted_in_the_window_they_fall_into() -> None:
     }
 
 
-def test_operations_close_to_a_reading_may_be_on_either_side_of_it() -> None:
+def test_operations_under_way_at_a_reading_may_be_on_either_side_of_it() -> None:
+    get, put = ("getData", "/consumers/g"), ("setData", "/consumers/g")
     events = [
-        op(850, "getData", "/consumers/g"),  # certainly before
-        op(950, "getData", "/consumers/g"),
-        op(1_050, "getData", "/consumers/g"),
-        op(1_500, "getData", "/consumers/g"),
-        op(1_500, "getData", "/consumers/g", error="NoNode"),  # the server counts only successful ones
-        op(1_500, "setData", "/consumers/g"),
-        op(1_500, "setData", "/consumers/g", error="ConnectionLost"),  # it may have been performed
-        op(1_500, "sync", "/consumers/g"),  # the server does not count it
-        op(1_990, "getData", "/consumers/g"),
+        op(980, *get, since=10),  # answered before the reading was asked for
+        op(1_005, *get, since=30),  # under way at the reading before
+        op(1_900, *get, since=895),  # sent during it, and answered late by a busy machine
+        op(1_500, *get, since=1),
+        op(1_500, *get, since=1, error="NoNode"),  # the server counts only successful ones
+        op(1_500, *put, since=1),
+        op(1_500, *put, since=1, error="ConnectionLost"),  # it may have been performed
+        op(1_500, *put, since=None, error="ConnectionLost"),  # it was never sent
+        op(1_500, "sync", "/consumers/g", since=1),  # the server does not count it
+        op(2_400, *put, since=401),  # performed before the reading after, and answered late by a busy machine
+        op(2_400, *put, since=300),  # sent after it
     ]
-    readings = {"join-1": (1_000 * MS, 2_000 * MS)}
-    rows = counts.operations_between(tables(events), readings, 100 * MS)
+    readings = {"join-1": ReadingInterval(1_000 * MS, 1_010 * MS, 2_000 * MS, 2_050 * MS)}
+    rows = counts.operations_between(tables(events), readings)
     assert {(row.namespace, row.is_read): (row.traced, row.sure, row.possible) for row in rows} == {
-        ("consumers", True): (3, 1, 4),
-        ("consumers", False): (1, 1, 2),
+        ("consumers", True): (2, 1, 3),
+        ("consumers", False): (1, 1, 3),
     }
 
 

@@ -16,6 +16,8 @@ from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, context, e, rows, staged, tables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.silver.context import Context
 
@@ -170,7 +172,7 @@ def test_stretches_have_every_record_of_every_poll_and_nothing_that_could_be_joi
 def _records_of(each: Any) -> list[tuple]:
     key, stream = (each.group, each.topic, each.partition), (each.process, each.member, each.stream)
     offsets = range(each.first, each.end)
-    numbers = [None] * len(offsets)
+    numbers: Sequence[int | None] = [None] * len(offsets)
     if each.serial_first != NO_SERIAL:
         numbers = range(each.serial_first, each.serial_end)
     return [(key, stream, *record) for record in zip(offsets, numbers, strict=True)]

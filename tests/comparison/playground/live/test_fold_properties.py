@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ ACTS = st.one_of(
 PLAYS = st.lists(st.tuples(ACTS, st.integers(0, 900), st.booleans()), max_size=40)
 
 
-def played(plays: list[tuple[tuple[object, ...], int, bool]], *, drained: bool = True) -> Scene:
+def played(plays: list[tuple[tuple[Any, ...], int, bool]], *, drained: bool = True) -> Scene:
     scene = Scene("zookeeper")
     for process in PROCESSES:
         scene.member(process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_page_gets_what_it_has_missed_or_a_snapshot_and_all_that_follows(make, a
 
 def test_both_apply_what_is_published():
     first = example_at(RUNNING)
-    games = [make(first, 5) for make in (Staged, Real)]
+    games: list[Any] = [make(first, 5) for make in (Staged, Real)]
     for game in games:
         game.publish(RateChanged(design="eager", rate=5))
     assert games[0].game.snapshot() == games[1].game.snapshot

@@ -36,7 +36,7 @@ def drawn() -> SequencePicture:
     return sequence(told, Scale(100.0, 0.0, 3_000.0))
 
 
-def arrow(drawn: SequencePicture, kind: str) -> list[tuple[int, int, int, int]]:
+def arrow(drawn: SequencePicture, kind: str) -> list[tuple[int, ...]]:
     """The begin and the end of each arrow of a kind."""
     path = dict(drawn.arrows)[kind]
     return [tuple(map(int, found)) for found in re.findall(r"M(\d+) (\d+)L(\d+) (\d+)", path)]

@@ -93,8 +93,9 @@ def test_fields_of_unknown_kinds_are_kept_as_json(stream: Stream, tmp_path: Path
 def test_files_of_another_boot_are_aligned_by_their_wall_clocks(stream: Stream, tmp_path: Path) -> None:
     traces = _traces(tmp_path)
     late = next(place for place, trace in enumerate(traces) if trace.path.stem == "m1")
-    assert traces[late].header is not None
-    header = {**traces[late].header, "boot_id": "another", "wall_ns": traces[late].header["wall_ns"] + 5_000_000_000}
+    found = traces[late].header
+    assert found is not None
+    header = {**found, "boot_id": "another", "wall_ns": found["wall_ns"] + 5_000_000_000}
     traces[late] = replace(traces[late], header=header)
     started = [each.t_ns for each in stream_of(traces).events if each.event["kind"] == "member_started"]
     assert sorted(started) == [400_000_000, 5_400_000_000]

@@ -25,4 +25,4 @@ def test_every_column_of_changes_and_restarts_is_explained() -> None:
 def test_columns_are_explained_where_they_are_pointed_at() -> None:
     text = page(every_design())
     assert f'title="{of_changes()[COUNTED]}"' in text
-    assert text.count("each change: rounds") == 1
+    assert text.count("each change: rebalances") == 1

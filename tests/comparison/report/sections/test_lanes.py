@@ -16,7 +16,7 @@ def lane(number: int, **given: Any) -> PartitionView:
 
 
 def view(*lanes: PartitionView) -> RunView:
-    fields = dict.fromkeys(RunView.__dataclass_fields__)
+    fields: dict[str, Any] = dict.fromkeys(RunView.__dataclass_fields__)
     return replace(RunView(**{**fields, "left_out": {"commits": 3}}), partitions=lanes)
 
 

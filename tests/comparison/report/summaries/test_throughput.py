@@ -10,7 +10,7 @@ from comparison.results.run import Delivery, Run
 from tests.support.runs.results import change, run, slowed
 
 
-def mapped(*runs: Run) -> list[dict]:
+def mapped(*runs: Run) -> list[Run]:
     return compose(list(runs)).runs
 
 

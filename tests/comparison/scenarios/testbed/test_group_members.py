@@ -12,7 +12,7 @@ from comparison.run_folder import RunRecord
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.testbed import group_members
+from comparison.scenarios.processes.children import ChildProcess
 from comparison.scenarios.testbed.group_members import GroupMembers, NobodyThere
 from kernel.trace.listed_file import run_file
 from kernel.values import TopicPartition
@@ -87,7 +87,7 @@ class Group:
 @pytest.fixture
 def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
     made = Group(tmp_path, *request.param)
-    monkeypatch.setattr(group_members.ChildProcess, "spawn", made.spawn)
+    monkeypatch.setattr(ChildProcess, "spawn", made.spawn)
     return made
 
 
@@ -215,7 +215,7 @@ async def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
     random = Random()
     random.setstate(group.members.random.getstate())
     await group.members.warm_up()
-    monkeypatch.setattr(group_members.asyncio, "sleep", sleep)
+    monkeypatch.setattr("asyncio.sleep", sleep)
     await group.members.join_spread(8, 200)
     assert group.members.present == len(pauses) == 8
     assert all(pause >= 0 for pause in pauses)

@@ -63,7 +63,7 @@ def test_every_stored_record_is_reported_once() -> None:
     reported = [
         (event["partition"], serial)
         for event in tracer.of("records_acked")
-        for serial in range(event["serial_first"], event["serial_last"] + 1)  # type: ignore[operator, arg-type]  # integers by the table
+        for serial in range(event["serial_first"], event["serial_last"] + 1)  # type: ignore[operator, call-overload]  # integers by the table
     ]
     assert sorted(reported) == [(tp.partition, n) for tp in PARTITIONS for n in range(len(log.stored[tp]))]
 

@@ -37,7 +37,7 @@ class OneSession:
         self.fired: list[Notified] = []
         self.states: list[str] = []
         self.session_id = 0
-        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._waiting: dict[object, asyncio.Future[Answered]] = {}
         self.bridge = Bridge(
             connect_string,
             session_timeout_ms=SESSION_MS,

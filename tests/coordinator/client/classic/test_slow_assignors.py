@@ -15,6 +15,7 @@ import coordinator.client.classic.group_leader
 from coordinator.membership.classic.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
 from kernel.assignors.per_topic import assign_ranges
+from kernel.assignors.registry import assignor
 from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -60,8 +61,7 @@ def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def slow_assignors(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_name = coordinator.client.classic.group_leader.assignor
-    monkeypatch.setattr(coordinator.client.classic.group_leader, "assignor", lambda name: slowed(by_name(name)))
+    monkeypatch.setattr(coordinator.client.classic.group_leader, "assignor", lambda name: slowed(assignor(name)))
     monkeypatch.setattr(coordinator.assignment.sticky, "decide", slowed(coordinator.assignment.sticky.decide))
     monkeypatch.setattr(DelayedLeader, "decide", slowed(DelayedLeader.decide))
 

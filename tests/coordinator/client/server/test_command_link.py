@@ -11,7 +11,7 @@ from coordinator.client.server.link import CommandLink
 from kernel.client.connection import Disconnected
 
 if TYPE_CHECKING:
-    from coordinator.client.link import LinkContext
+    from coordinator.client.context import AnyContext
     from kernel.client.connection import BrokerConnection
 
 
@@ -33,7 +33,7 @@ class Link(CommandLink):
     """Opens the second connection on request."""
 
     def __init__(self) -> None:
-        super().__init__(cast("LinkContext", None), 0)
+        super().__init__(cast("AnyContext", None), 0)
         self.may_open = asyncio.Event()
         self.opened: list[Connection] = []
 

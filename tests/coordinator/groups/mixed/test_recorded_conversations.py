@@ -30,7 +30,7 @@ PLAYED = {
     for name, conversation in recorded.conversations.items()
     if recorded is RECORDED or name.startswith("mixed/")
 }
-BLOBS = recording("consumer").blobs | RECORDED.blobs
+BLOBS = {**recording("consumer").blobs, **RECORDED.blobs}
 LAB = replace(LIMITS, initial_rebalance_delay_ms=400, session_timeout_ms_min=300)
 MEMBERS = ("ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
 

@@ -96,9 +96,9 @@ def test_same_conversation_writes_the_same_records_in_the_same_order(name: str) 
         player.play(step)
     our_ids = {ours: symbol for symbol, ours in player.ids.items()}
     expected = [
-        in_order(comparable(*decoded(*record), real_ids, real_topics) for record in kept(batch))
+        in_order(comparable(*decoded(key, value), real_ids, real_topics) for key, value in kept(batch))
         for batch in recorded["batches"]
     ]
-    written = [in_order(comparable(*record, our_ids, {}) for record in batch) for batch in player.at.batches]
+    written = [in_order(comparable(key, record, our_ids, {}) for key, record in batch) for batch in player.at.batches]
     offsets = OffsetKey.__name__
     assert written == [batch for batch in expected if batch[0][0][0] != offsets]

@@ -13,7 +13,7 @@ import pytest
 from coordinator.groups.answers import CommitAnswer, TransactionAnswer
 from coordinator.groups.errors import Error
 from coordinator.groups.offsets.transactions import EPOCH_MAX
-from coordinator.groups.records import OffsetRecord, PendingKey, Phase, TransactionKey
+from coordinator.groups.records import OffsetRecord, PendingKey, Phase, TransactionKey, TransactionRecord
 from coordinator.groups.requests import Producer
 from tests.support.groups.classic import WALL_MS, Asked, Machine, completing, dead, empty, preparing, stable
 
@@ -296,7 +296,9 @@ def test_producer_with_exhausted_epochs_gets_another_id():
     machine = Machine()
     machine.init_producer()
     key = TransactionKey("x")
-    machine.log[key] = machine.log[key]._replace(producer_epoch=EPOCH_MAX)
+    record = machine.log[key]
+    assert isinstance(record, TransactionRecord)
+    machine.log[key] = record._replace(producer_epoch=EPOCH_MAX)
     machine = machine.successor()
     assert producer_of(machine.init_producer(fresh_id=200)) == Producer(200, 0)
 

@@ -65,7 +65,9 @@ class Talk:
         return self.say(events.HeartbeatAnswered(self.member.stamp, epoch, 1000))
 
     def refuse(self, error: str) -> tuple[Any, ...]:
-        return self.say(reaction(HEARTBEAT, error, stamp=self.member.stamp, sent_ns=self.now))
+        event = reaction(HEARTBEAT, error, stamp=self.member.stamp, sent_ns=self.now)
+        assert event is not None
+        return self.say(event)
 
     def returned(self) -> tuple[Any, ...]:
         return self.say(events.CallbackReturned(self.member.callbacks))

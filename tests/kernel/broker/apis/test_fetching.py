@@ -84,7 +84,7 @@ def test_fetch_reads_no_records_while_it_waits(chroot: str, tmp_path: Path, monk
     reads: list[int] = []
     batches = Reader.batches
 
-    def noted(self: Reader, segments: Any, offset: int, *limits: Any) -> bytes:
+    def noted(self: Reader, segments: Any, offset: int, *limits: Any) -> tuple[bytes, int]:
         reads.append(offset)
         return batches(self, segments, offset, *limits)
 

@@ -68,7 +68,7 @@ def test_old_fetch_returns_the_format_of_its_version(chroot: str, tmp_path: Path
 def test_partition_limit_is_strict_before_version_3(chroot: str, tmp_path: Path, version: int) -> None:
     """What does not fit is truncated, unconverted; of what fits, whole batches are converted."""
 
-    async def test(_: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
+    async def test(_broker: Broker, _client: ClusterClient, connection: BrokerConnection) -> None:
         stored = batch(*[b"x" * 100] * 5)
         for _number in range(2):
             await produce(connection, stored)

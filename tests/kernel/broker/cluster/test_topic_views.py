@@ -17,7 +17,7 @@ def test_views_built_change_by_change_equal_those_built_at_once() -> None:
     topics: dict[str, TopicZnode] = {}
     states: States = {}
     views = TopicViews()
-    before: list[object] = []
+    before: list[tuple[object, object]] = []
     for czxid in range(1, 500):
         for name in rng.sample(NAMES, rng.randint(0, 2)):
             views.changed(name)

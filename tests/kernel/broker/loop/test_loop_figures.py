@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from kernel.broker.apis.loop import LoopHandlers
 from kernel.broker.loop import measured_loop
@@ -88,7 +89,7 @@ def test_turn_that_blocks_is_the_longest_of_its_loop() -> None:
     assert measured_loop.run(test()).longest_us >= 20_000
 
 
-async def _asked(*, reset: bool) -> list[object]:
+async def _asked(*, reset: bool) -> list[Any]:
     """A broker's answers to two requests, with a heartbeat that waits for its turn in between."""
     server = BrokerServer({})
     server.mount(LoopHandlers(server.turns).table())

@@ -22,6 +22,8 @@ from kernel.broker.storage.files import SqliteTransaction
 from kernel.broker.storage.jobs import Append
 from kernel.broker.storage.retention import Retention
 from kernel.broker.storage.storage import Storage
+from kernel.broker.storage.trimming import trim
+from kernel.records.batches import placed
 from kernel.values import TopicPartition
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, everything
 from tests.support.time.manual_clock import ManualClock
@@ -78,7 +80,7 @@ async def test_bug_while_storing_one_logs_batch_stops_only_that_log(
         sick = await storage.take_over(TP, TOPIC_ID, 0)
         sound = await storage.take_over(OTHER, TOPIC_ID, 0)
         await sick.append([batch("a")])
-        failing = Failing(writer.placed, bug, lambda payload, *_: b"bad" in payload)
+        failing = Failing(placed, bug, lambda payload, *_: b"bad" in payload)
         monkeypatch.setattr(writer, "placed", failing)
         appends = [sound.append([batch("x")]), sick.append([batch("b"), batch("bad")]), sick.append([batch("c")])]
         first, guilty, behind, last = await outcomes(*appends, sound.append([batch("y")]))
@@ -269,7 +271,7 @@ async def test_retention_skips_a_log_stopped_by_a_bug_and_trims_the_others(
         sick, sound = logs.all()
         for log in (sick, sound):
             await log.append([batch("a", timestamp_ms=clock.wall_ms() - 5000)])
-        failing = Failing(writer.trim, MemoryError(), lambda *given: given[-1].term.topic_partition == TP)
+        failing = Failing(trim, MemoryError(), lambda *given: given[-1].term.topic_partition == TP)
         monkeypatch.setattr(writer, "trim", failing)
         await retention.look()
         assert (sick.start_offset, sound.start_offset) == (0, 1)

@@ -126,12 +126,12 @@ async def test_partitions_taken_over_together_succeed_or_fail_each_on_its_own(tm
         ):
             await log.append([batch("x", records=number + 1)])
         taken = await asyncio.gather(*(two.take_over(tp, TOPIC_ID, 1) for tp in partitions), return_exceptions=True)
-        for number, log in enumerate(taken):
+        for number, found in enumerate(taken):
             if number == 3:
-                assert isinstance(log, Fenced)
+                assert isinstance(found, Fenced)
             else:
-                assert not isinstance(log, BaseException)
-                assert log.end_offset == number + 1
+                assert not isinstance(found, BaseException)
+                assert found.end_offset == number + 1
 
 
 async def test_second_incarnation_at_the_same_epoch_fences_the_first(tmp_path: Path) -> None:

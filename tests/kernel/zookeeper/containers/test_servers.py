@@ -10,6 +10,7 @@ import pytest
 from kernel.errors import EnvironmentFault
 from kernel.waiting import wait_until
 from kernel.zookeeper.containers.ownership import LABEL, owner
+from kernel.zookeeper.containers.server import ServerContainer
 from kernel.zookeeper.containers.zookeeper import DockerZooKeeper
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import followers_of, leader_of
@@ -44,6 +45,7 @@ def test_a_container_serves_counts_as_the_embedded_one_does_and_leaves_its_log(e
         assert len(ours(engine)) == 1
     assert ours(engine) == []
     (server,) = handle.servers
+    assert isinstance(server, ServerContainer)
     assert [each.path for each in read_ensemble([server.data_dir]) if each.op == "create"] == ["/n"]
     assert "binding to port" in server.log_path.read_text(encoding="utf-8")
 

@@ -109,6 +109,7 @@ def test_leader_without_a_majority_ends_all_connections(ensemble: ModelEnsemble)
     ensemble.kill(1)
     assert client.ask(Create("/a", b"")) == "/a"
     ensemble.kill(2)
+    ensemble.advance(500)
     assert not client.is_connected
     assert ensemble.servers[3].mode is None
     client.connect(3)
