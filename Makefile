@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Scenarios that run side by side in `make test-faults`: they wait for timers more than they compute.
-JOBS   ?= 3
 # Packages that only the originals need, installed on first use.
 ORIGINALS := $(VENV)/.installed-originals
 
@@ -30,13 +28,17 @@ $(ORIGINALS): $(STAMP)
 compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: two scenarios; ARGS=--all: all designs and scenarios)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
-test: classes  ## run the tests except whole scenarios (some 30 minutes)
-	$(BIN)/python -m pytest -m "not faults and not originals and not long" $(ARGS)
+# Processes that share out the files of tests; each has its own ZooKeeper and its own Spark session. JOBS=0 for --pdb.
+test: JOBS ?= 2
+test: classes  ## run the tests except whole scenarios (some 25 minutes; JOBS=N: in so many processes)
+	$(BIN)/python -m pytest -m "not faults and not originals and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
 	@$(BIN)/python -m kernel.zookeeper.training
 	@$(BIN)/python -m comparison.pipeline.spark.training
 
+# Scenarios that run side by side: they wait for timers more than they compute.
+test-faults: JOBS ?= 3
 test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest tests/faults $(if $(SMOKE),-m "not originals and not long and not catalogue") -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 

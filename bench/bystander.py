@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kazoo.client import KazooClient
 
-from comparison.scenarios.processes.lines import write_event
+from comparison.scenarios.processes.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +55,9 @@ def main() -> None:
     bystander = Bystander(sys.argv[1])
     thread = threading.Thread(target=bystander.run)
     thread.start()
-    write_event({"event": "ready"})
+    Host().write({"event": "ready"})
     for _ in sys.stdin:
-        write_event(bystander.take())
+        Host().write(bystander.take())
     bystander.ended.set()
     thread.join()
 

@@ -18,7 +18,7 @@ from bench import lean, lean_consumers, lean_groups, machine
 from bench.lean import Member
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Connection, Sockets
-from comparison.scenarios.processes.lines import write_event
+from comparison.scenarios.processes.host import Host
 
 SILENCE_S = 60.0
 #: Interval of the heartbeats that settle groups of the `consumer` design.
@@ -109,13 +109,13 @@ def main() -> None:
             connection for group in range(groups) for connection in stable_group(sockets, port, group, each, topic)
         ]
         bystanders = Bystanders(connections, per_second)
-        write_event({"event": "ready"})
+        Host().write({"event": "ready"})
         while read_line():
-            write_event({"event": "started"})
+            Host().write({"event": "started"})
             bystanders.beat()
             if not read_line():
                 break
-            write_event(bystanders.take())
+            Host().write(bystanders.take())
         lean_groups.leave(sockets, connections)
 
 

@@ -18,7 +18,7 @@ from bench import lean_consumers, lean_groups, machine
 from bench.lean import Member
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Sockets
-from comparison.scenarios.processes.lines import write_event
+from comparison.scenarios.processes.host import Host
 
 if TYPE_CHECKING:
     from bench.lean_sockets import Connection
@@ -54,13 +54,13 @@ def main() -> None:
     os.nice(nice)
     with Sockets() as sockets, machine.no_collections():
         lean_groups.find_coordinator(sockets, port, group)
-        write_event({"event": "ready"})
+        Host().write({"event": "ready"})
         sys.stdin.readline()
         if len(sys.argv) > 5:
             connections, course = consumer_crowd(sockets, port, group, size, sys.argv[5])
         else:
             connections, course = classic_crowd(sockets, port, group, size)
-        write_event(course)
+        Host().write(course)
         sys.stdin.read()
         lean_groups.leave(sockets, connections)
 

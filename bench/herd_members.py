@@ -13,7 +13,7 @@ import gc
 import logging
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.lines import lines_of_stdin, write_event
+from comparison.scenarios.processes.host import Host
 from kernel.errors import RebalanceLabError
 from kernel.trace.writer import SilentTracer
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -35,7 +35,8 @@ class Failures(logging.Handler):
 
 
 class Members:
-    def __init__(self, settings: Mapping[str, str], failures: Failures) -> None:
+    def __init__(self, settings: Mapping[str, str], failures: Failures, process: Host) -> None:
+        self._process = process
         self._failures = failures
         self._settings = settings
         self._members: dict[str, ZooKeeperConsumer] = {}
@@ -65,11 +66,12 @@ class Members:
                     answer["failed"] = self._failures.count
         except RebalanceLabError as error:
             answer["error"] = f"{type(error).__name__}: {error}"
-        write_event(answer)
+        self._process.write(answer)
 
 
 async def main() -> None:
-    lines = lines_of_stdin()
+    process = Host()
+    lines = process.lines()
     settings = await anext(lines, None)
     if settings is None:
         return
@@ -77,8 +79,8 @@ async def main() -> None:
     gc.freeze()  # modules and the like: otherwise a full collection of 50 ms falls into some of the runs
     failures = Failures()
     logging.getLogger().addHandler(failures)
-    members = Members({key: str(value) for key, value in settings.items()}, failures)
-    write_event({"event": "ready"})
+    members = Members({key: str(value) for key, value in settings.items()}, failures, process)
+    process.write({"event": "ready"})
     async with asyncio.TaskGroup() as running:
         async for line in lines:
             running.create_task(members.serve(line))

@@ -9,13 +9,13 @@ import sys
 
 from confluent_kafka.admin import AdminClient
 
-from comparison.scenarios.processes.lines import write_event
+from comparison.scenarios.processes.host import Host
 
 
 def main() -> None:
     admin = AdminClient({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = admin.list_topics(timeout=10).brokers.values()
-    write_event({"event": "ready", "port": broker.port})
+    Host().write({"event": "ready", "port": broker.port})
     sys.stdin.read()
 
 

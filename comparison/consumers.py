@@ -11,10 +11,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.member_settings import MEMBER_SETTINGS
+from coordinator.client.calls import GroupCalls
 from coordinator.client.classic.consumer import CoordinatorConsumer
+from coordinator.client.consumer.calls import Kip848Calls
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.consumer.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
 from coordinator.client.consumer.settings import Kip848ConsumerConfig, refuse
+from coordinator.client.server.calls import ServerCalls
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.client.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.client.server.settings import ServerConsumerConfig
@@ -22,6 +25,7 @@ from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
+from kernel.runtime import REAL, Runtime
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZkConsumerConfig
@@ -29,6 +33,7 @@ from zkconsumer.settings import ZkConsumerConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from coordinator.client.calls import CommitCalls
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.designs import Design
     from kernel.settings import Setting
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STRATEGY, INSTANCE = "partition.assignment.strategy", "group.instance.id"
+_REQUEST_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,12 @@ class ConsumerRequest:
     instance: str = ""  #: its group.instance.id, in designs with static membership
     settings: Mapping[str, str] = field(default_factory=dict)
     gate: StepGate | None = None  #: in front of the ZooKeeper operations of a zookeeper consumer
+    runtime: Runtime = REAL
+
+
+def commits_of(group: str) -> GroupCalls:
+    """Requests about the offsets of a group."""
+    return GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_REQUEST_MS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +73,13 @@ class ConsumerFactory:
     """Builds a design's consumers."""
 
     design: Design
-    built: Callable[..., GroupConsumer]  #: from a configuration, a tracer and the name of the process
+    built: Callable[..., GroupConsumer]  #: from a configuration, a tracer, the name of the process, a runtime
     configured: Callable[[Mapping[str, str]], tuple[Any, list[str]]]
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Raises `ConfigurationError` for settings of other designs that Kafka's consumer of this one refuses.
     refuse: Callable[[Mapping[str, str]], None] = lambda _: None
+    #: What commits in the name of a group's members; refused where offsets are in ZooKeeper.
+    commits: Callable[[str], CommitCalls] = commits_of
     #: Settings that make the design what it is: `-c` does not change them.
     made_by: frozenset[str] = frozenset()
     #: The settings, of its members or of the brokers, for how long a silent member stays in the group, and how often
@@ -91,8 +105,8 @@ class ConsumerFactory:
         config, warnings = self._config(request, own)
         for warning in warnings:
             log.warning("%s: %s", request.process, warning)
-        gate = {} if request.gate is None else {"gate": request.gate}
-        return self.built(config, tracer=tracer, process=request.process, **gate)
+        gate = {} if self.design.coordinator else {"gate": request.gate}  # only operations of ZooKeeper are held up
+        return self.built(config, tracer=tracer, process=request.process, runtime=request.runtime, **gate)
 
     def _config(self, request: ConsumerRequest, own: Mapping[str, str]) -> tuple[Any, list[str]]:
         """`own` are settings that make the design, but for those of the request."""
@@ -126,6 +140,9 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             built=ServerConsumer,
             configured=ServerConsumerConfig.from_settings,
             known_elsewhere=KNOWN_ELSEWHERE,
+            commits=lambda group: ServerCalls(
+                group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_REQUEST_MS
+            ),
             made_by=frozenset({STRATEGY}),
             session_setting="zookeeper.session.timeout.ms",
         ),
@@ -145,6 +162,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             configured=Kip848ConsumerConfig.from_settings,
             known_elsewhere=KNOWN_BEYOND_KIP848,
             refuse=refuse,
+            commits=lambda group: Kip848Calls(group=group, request_timeout_ms=_REQUEST_MS),
             session_setting="group.consumer.session.timeout.ms",
             heartbeat_setting="group.consumer.heartbeat.interval.ms",
         ),

@@ -1,7 +1,8 @@
 """The designs that are compared: one row each, in the order of their history.
 
 Commands, scenarios, pipeline and report take names, order and traits from here. How a design's consumer is built is in
-`comparison.consumers`; which scenarios apply to it, in the catalogue. What a classic design differs in is in its row.
+`comparison.consumers`; its timers, points and words, in `comparison.designs`; which scenarios apply to it, in the
+catalogue. What a classic design differs in is in its row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: one ZooKeeper and one Spark session for the whole run, a chroot for each test."""
+"""Fixtures that many tests share: a ZooKeeper and a Spark session for each process, a chroot for each test."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import inspect
 import itertools
 import os
 from contextlib import closing
+from random import Random
 from typing import TYPE_CHECKING
 
+import kazoo.protocol.connection
+import kazoo.retry
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -36,6 +39,10 @@ settings.register_profile(
 # CI tries the same examples in every run, so that a change fails by what it changed. Everyone else draws new ones.
 settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True, database=None)
 settings.load_profile("untimed")
+
+# A thread of kazoo's draws numbers for each ping and retry. One that another test's session has left for a moment would
+# draw them from the generator that Hypothesis watches, and a strategy would be blamed for it.
+kazoo.protocol.connection.random = kazoo.retry.random = Random()
 
 # A busy machine may take longer to end a command in order than a user has to wait for it.
 os.environ.setdefault(LIMIT_VARIABLE, "60")

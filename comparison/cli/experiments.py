@@ -55,8 +55,7 @@ from comparison.screen.counted import counted
 from comparison.screen.progress import RunProgress, about
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from kernel.platform.descriptors import require_descriptors
-from kernel.platform.ports import require_loopback
+from kernel.platform.requirements import require_machine
 from kernel.settings import split_pairs
 
 if TYPE_CHECKING:
@@ -220,8 +219,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
         show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
         return Exit.AS_EXPECTED
-    require_loopback()
-    require_descriptors(max(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
+    require_machine(*(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     if not quiet:
         click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)
     require_zookeeper(zookeeper, planned)

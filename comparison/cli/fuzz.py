@@ -26,8 +26,7 @@ from comparison.screen.progress import RunProgress
 from kernel.decimals import decimal
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from kernel.errors import ConfigurationError
-from kernel.platform.descriptors import require_descriptors
-from kernel.platform.ports import require_loopback
+from kernel.platform.requirements import require_machine
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
@@ -166,8 +165,7 @@ def _show_schedules(wanted: Wanted, root: Path, form: str) -> None:
 
 
 def _fuzzed(wanted: Wanted, command: list[str], root: Path, form: str, *, quiet: bool) -> int:
-    require_loopback()
-    require_descriptors()
+    require_machine()
     bundle = new_bundle(root, "fuzz")
     about = provenance(command)
     write_json(bundle / "command.json", {**about, "runs": [], "left_out": []})

@@ -27,7 +27,6 @@ from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.screen.progress import RunProgress
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.interpreter import module_command
-from kernel.platform.ports import require_loopback
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any)
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
-    require_loopback()
     game = prepared(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
     with last_words(lambda: click.echo(after_interrupt(game.bundle), err=True)):
         return asyncio.run(_play(game, port, opens=opens))

@@ -51,8 +51,7 @@ from comparison.sweep.run import (
 from comparison.sweep.state import PLAN_FILE, RunStatus, recorded
 from comparison.sweep.tables import write_sweep_tables
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.platform.descriptors import DESCRIPTORS, require_descriptors
-from kernel.platform.ports import require_loopback
+from kernel.platform.requirements import require_machine
 from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -241,9 +240,7 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
     state = read_state(folder, plan)
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
-    needed = (descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do)
-    require_loopback()
-    require_descriptors(max(needed, default=DESCRIPTORS))
+    require_machine(*(descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do))
     with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
         if to_do and len(to_do) < len(plan.runs):
             done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"

@@ -88,11 +88,9 @@ class Wanted:
         for key in sorted(self._known):
             counts = self._counts.get(key.topic, [(span[0], key.partition + 1)])
             ends = [t_ns for t_ns, _ in counts[1:]] + [span[1]]
-            found[key] = united(
-                (max(span[0], from_ns), min(span[1], until_ns))
-                for (from_ns, count), until_ns in zip(counts, ends, strict=True)
-                if key.partition < count
-            )
+            pairs = zip(counts, ends, strict=True)
+            wanted = ((from_ns, until_ns) for (from_ns, count), until_ns in pairs if key.partition < count)
+            found[key] = united(cut(wanted, *span))
         return found
 
 
@@ -174,8 +172,7 @@ class Cover:
         self._wanted = Wanted(_ONLY)
         self._reached_ns = 0
         self._sorted = 0  #: so many intervals are in their lines
-        self._two: defaultdict[Key, _Settled] = defaultdict(_Settled)
-        self._unowned: defaultdict[Key, _Settled] = defaultdict(_Settled)
+        self._lines: defaultdict[tuple[str, Key], _Settled] = defaultdict(_Settled)
 
     def take(self, event: Event, t_ns: int) -> None:
         """The event happened at that time. What an authority says is not needed to know what is wanted."""
@@ -186,18 +183,15 @@ class Cover:
 
     def figures(self, now_ns: int) -> tuple[int, int]:
         """The nanoseconds until now, over all partitions, as the analysis counts them."""
-        lines = {DELIVERING: self._two, BELIEVED: self._unowned}
         for each in self.ownership.intervals[self._sorted :]:
-            if each.view in lines:
-                lines[each.view][each.key].add(each)
+            self._lines[each.view, each.key].add(each)
         self._sorted = len(self.ownership.intervals)
         end_ns = self._wanted.span(now_ns)[1]
         fixed_ns = min(end_ns, self._reached_ns)
-        two_ns = sum(
-            line.sum(lambda held, _: doubled_ns(held, TOLERANCE_NS), fixed_ns, end_ns) for line in self._two.values()
-        )
+        two = [line for (view, _), line in self._lines.items() if view == DELIVERING]
+        two_ns = sum(line.sum(lambda held, _: doubled_ns(held, TOLERANCE_NS), fixed_ns, end_ns) for line in two)
         unowned_ns = sum(
-            self._unowned[key].sum(lambda held, wanted: _length(gaps_of(held, wanted)), fixed_ns, end_ns, wanted)
+            self._lines[BELIEVED, key].sum(_unowned_ns, fixed_ns, end_ns, wanted)
             for key, wanted in self._wanted.stretches(now_ns).items()
         )
         return two_ns, unowned_ns
@@ -248,8 +242,8 @@ def _is_over(interval: Interval, now_ns: int) -> bool:
     return interval.until_ns is not None and now_ns - interval.until_ns > pause_ns
 
 
-def _length(stretches: Iterable[Stretch]) -> int:
-    return sum(high - low for low, high in stretches)
+def _unowned_ns(held: Iterable[Stretch], wanted: Iterable[Stretch]) -> int:
+    return sum(high - low for low, high in gaps_of(held, wanted))
 
 
 #: Whom a group's events are about if it is the only one.

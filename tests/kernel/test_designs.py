@@ -9,7 +9,6 @@ import pytest
 
 from comparison.consumers import CONSUMERS
 from comparison.member_settings import MEMBER_SETTINGS
-from comparison.report.history.exchanges import PURPOSES
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.presets import PRESETS
 from kernel import designs
@@ -22,9 +21,8 @@ KEYED = {
     "comparison/scenarios/plan/catalogue_changes.py": 2,  # not_applicable
     "comparison/scenarios/plan/catalogue_membership.py": 2,  # not_applicable
     "comparison/consumers.py": 1,  # CONSUMERS
+    "comparison/designs/table.py": 1,  # PROFILES
     "comparison/member_settings.py": 1,  # MEMBER_SETTINGS
-    "comparison/scenarios/plan/points.py": 1,  # POINTS
-    "comparison/scenarios/plan/presets.py": 2,  # PRESETS
 }
 
 
@@ -79,7 +77,6 @@ def test_tables_with_values_for_each_design_have_every_design() -> None:
     assert tuple(CONSUMERS) == DESIGN_NAMES
     assert tuple(MEMBER_SETTINGS) == DESIGN_NAMES
     assert {tuple(preset.members) for preset in PRESETS.values()} == {DESIGN_NAMES}
-    assert tuple(PURPOSES) == COORDINATED
     for scenario in CATALOGUE.values():
         assert scenario.not_applicable.keys() | scenario.same_run_as.keys() <= DESIGNS.keys()
 

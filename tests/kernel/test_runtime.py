@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("kernel", "zkconsumer", "coordinator")
+PACKAGES = (
+    "kernel",
+    "zkconsumer",
+    "coordinator",
+    *(f"comparison/scenarios/{each}" for each in ("processes", "run", "testbed")),
+)
 #: Modules and folders that may, and why.
 EDGES = {
     "kernel/clock.py": "the clock",
@@ -35,10 +40,19 @@ EDGES = {
     "kernel/platform/processes.py": "child processes",
     "kernel/platform/swept_folder.py": "the name of a temporary folder",
     "kernel/platform/whole_file.py": "the name of a temporary file",
+    "comparison/scenarios/processes/fork_server.py": "the processes",
+    "comparison/scenarios/processes/host.py": "a child's own process",
+    "comparison/scenarios/run/experiments.py": "an entry point",
+    "comparison/scenarios/run/own_code.py": "code of users that may block",
+    "comparison/scenarios/testbed/chroot.py": "a ZooKeeper that outlives the run",
+    "comparison/scenarios/testbed/given_log.py": "the log of a ZooKeeper that is not the run's",
+    "comparison/scenarios/testbed/live_observer.py": "observes a ZooKeeper that is not the run's",
+    "comparison/scenarios/testbed/observer.py": "the offsets of a ZooKeeper that is not the run's",
+    "comparison/scenarios/testbed/quorum.py": "links between server processes",
 }
 MODULES = frozenset({"time", "random", "uuid", "secrets", "threading", "queue", "concurrent", "multiprocessing"})
-#: Values and seeded sources, which decide nothing by themselves.
-HARMLESS = frozenset({"UUID", "Random"})
+#: Values, flags and seeded sources, which decide nothing by themselves.
+HARMLESS = frozenset({"UUID", "Random", "Event"})
 CALLS = frozenset({"to_thread", "run_in_executor", "urandom", "uuid1", "uuid4", "SystemClock", "SystemRandom"})
 #: Made with what the machine offers unless the caller hands it on: the parameter for that.
 HANDED_ON = frozenset({"runtime", "bridge"})

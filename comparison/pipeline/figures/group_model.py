@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures.model import CRASH, JOIN, LEAVE, RESTART, Prediction
-from kernel.designs import DESIGNS, INCREMENTAL, RECONCILING, SERVER
+from kernel.designs import DESIGNS, INCREMENTAL, RECONCILING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def predict(design: str, change: str, at: GroupSetting) -> Mapping[str, Predicti
     predicted = _incrementally(design, change, at) if design in INCREMENTAL else _all_at_once(design, change, at)
     if design in INCREMENTAL and at.synced_late:
         return {name: count for name, count in predicted.items() if name in ("stopped", "moved")}
-    if design == SERVER:
+    if not DESIGNS[design].classic:
         predicted = {name: count for name, count in predicted.items() if name not in ("JoinGroup", "SyncGroup")}
         # One child watch wakes the coordinator, which reads the list and a new member's registration.
         came, times = int(change in (JOIN, RESTART)), 2 if change == RESTART else 1

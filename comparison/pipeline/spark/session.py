@@ -32,9 +32,8 @@ from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, 
 from comparison.pipeline.spark.shipping import packed_code
 from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
 from kernel.platform.class_archives import recording_options
-from kernel.platform.descriptors import require_descriptors
 from kernel.platform.interpreter import PYTHON
-from kernel.platform.ports import require_loopback
+from kernel.platform.requirements import require_machine
 from kernel.platform.swept_folder import swept_folder
 from kernel.waiting import WaitTimeout, wait_until
 
@@ -94,10 +93,9 @@ def starting_session(
     """
     if SparkContext._active_spark_context is not None:
         raise RuntimeError("a Spark session is already running; a command can have only one")
-    require_loopback()  # the driver would try one port after the other
+    require_machine()  # the driver would try one port after the other
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
-    require_descriptors()
     with _scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held)

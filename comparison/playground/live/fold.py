@@ -208,7 +208,6 @@ OF_MEMBERS: Mapping[str, str] = {
         "fault_ended",
         "change_started",
         "member_started",
-        "member_closed",
         "member_failed",
         "rebalance_started",
         "phase_entered",
@@ -216,4 +215,4 @@ OF_MEMBERS: Mapping[str, str] = {
         "rebalance_ended",
         "zk_waiting",
     )
-} | dict.fromkeys(("partitions_assigned", "partitions_revoked", "partitions_lost"), "claimed")
+} | dict.fromkeys(("partitions_assigned", "partitions_revoked", "partitions_lost", "member_closed"), "claimed")

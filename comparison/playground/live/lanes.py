@@ -42,19 +42,9 @@ class Lanes:
     def open(self, kind: _KIND, member: str, at_ms: float, *, partition: str = "", label: str = "") -> None:
         """Open an interval, unless it is open."""
         if (kind, member, partition or label) not in self._open:
-            taken = {each.row for each in self._having(_KIND.DELIVERING, partition)}
-            row = next(number for number in range(ROWS_MAX) if number == ROWS_MAX - 1 or number not in taken)
-            self._add(
-                kind,
-                member,
-                at_ms,
-                partition=partition,
-                label=label,
-                style=style_of(member)
-                if kind is not _KIND.PHASE
-                else "phase p-" + re.sub(r"\W", "", label, flags=re.A),
-                row=row if kind is _KIND.DELIVERING else 0,
-            )
+            look = style_of(member) if kind is not _KIND.PHASE else "phase p-" + re.sub(r"\W", "", label, flags=re.A)
+            row = self._free_row(partition) if kind is _KIND.DELIVERING else 0
+            self._add(kind, member, at_ms, partition=partition, label=label, style=look, row=row)
             self._follow(kind, at_ms, partition)
 
     def close(self, kind: _KIND, member: str, at_ms: float, *, partition: str = "", label: str = "") -> None:
@@ -81,6 +71,10 @@ class Lanes:
         yield from changed.values()
 
     # -- parts ------------------------------------------------------------------------------------------------
+
+    def _free_row(self, partition: str) -> int:
+        taken = {each.row for each in self._having(_KIND.DELIVERING, partition)}
+        return min(set(range(ROWS_MAX)) - taken, default=ROWS_MAX - 1)
 
     def _having(self, kind: _KIND, partition: str) -> list[messages.Interval]:
         return [each for key, each in self._open.items() if key[0] is kind and key[2] == partition]

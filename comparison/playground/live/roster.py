@@ -187,9 +187,6 @@ class Roster:
         if member is not None and member.state is not messages.MemberState.ENDED:
             self.members[place] = replace(member, state=messages.MemberState.RUNNING, id=str(event["member"]))
 
-    def member_closed(self, at_ms: float, _event: Event) -> None:
-        self._ownership.look(at_ms)
-
     def member_failed(self, at_ms: float, event: Event) -> None:
         error = str(event["error"])
         if not error.startswith("RebalanceFailed"):  # of the last attempt, which is reported

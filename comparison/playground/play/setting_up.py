@@ -13,7 +13,7 @@ from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, PLAYGR
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.runner import descriptors_needed
 from kernel.errors import ConfigurationError
-from kernel.platform.descriptors import require_descriptors
+from kernel.platform.requirements import require_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def prepared(
             raise ConfigurationError(f"--{name} is {getattr(parameters, name)}: must be {most} at most")
     for design in designs:
         require_feasible(Case(PLAYGROUND, design, parameters, configuration(design, parameters)))
-    require_descriptors(descriptors_needed(PLAYGROUND, parameters))
+    require_machine(descriptors_needed(PLAYGROUND, parameters))
     bundle = new_bundle(root, PLAYGROUND.name)
     requests = [_request(design, parameters, bundle) for design in designs]
     about = provenance(command)

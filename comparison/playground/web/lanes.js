@@ -89,8 +89,7 @@ export class Lanes {
       this.strip(before, `lane ${name}`, `${height} ${signed(own)}`, y, () => this.lane(height, rows > 1, own));
       y += BAR + 1 + height + (rows > 1 ? OVERLAP : 0) + gap;
     }
-    const phases = y + 2;
-    y = this.members(group, seen.filter((each) => each.kind === "phase"), before, phases);
+    y = this.members(group, seen.filter((each) => each.kind === "phase"), before, y + 2);
     const faults = seen.filter((each) => each.kind === "fault"), signature = `${y} ${signed(faults)}`;
     this.strip(before, "bands", signature, 0, () => this.bands(faults, y));
     this.strip(before, "marks", signature, 0, () => this.marks(faults, y));
@@ -153,8 +152,7 @@ export class Lanes {
       this.name(`${name} phase`, y + PHASE - 3);
       this.strip(before, `member ${name}`, signed(own), y, () => {
         this.into.root.append(svg("path", { class: "base", d: `M0 ${PHASE - 1}h1e7` }));
-        for (const each of own)
-          this.bar(each, 0, PHASE - 3, each.style, each.label, `${name}: ${each.label}`);
+        for (const each of own) this.bar(each, 0, PHASE - 3, each.style, each.label, `${name}: ${each.label}`);
       });
       y += PHASE;
     }

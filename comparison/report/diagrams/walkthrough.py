@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from comparison.report.diagrams.markdown import code, escaped
 from comparison.report.history.exchanges import member_lines, purpose
-from comparison.report.history.steps import PURPOSES
 from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def _table_rows(history: GroupHistory, rows: Sequence[Sequence[Line]], zero_ns: 
     found = []
     for row in rows:
         step = row[0].step
-        why = "" if step in explained and history.coordinated else purpose(history, step, PURPOSES)
+        why = "" if step in explained and history.coordinated else purpose(history, step)
         explained.add(step)
         named = step if history.coordinated or step[:1] == "R" else ""
         shown = "<br>".join(_shown(line, zero_ns) for line in row)

@@ -25,9 +25,7 @@ HEADINGS = ("partition", "named", "delivers", "two deliver", "owned by nobody", 
 class Figure(NamedTuple):
     """A run's blocks and table; `remarks` say what was left out."""
 
-    design: str
-    authority: str
-    seed: int
+    view: RunView
     blocks: Sequence[Block]
     rows: Sequence[Sequence[str]]
     remarks: Sequence[str]
@@ -47,9 +45,7 @@ def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: in
         axis(panel, TICKS_MAX if marks_max > _FEW_MARKS else TICKS_FEW),
     ]
     return Figure(
-        design=view.design,
-        authority=view.authority,
-        seed=view.seed,
+        view=view,
         blocks=[block for block in blocks if block.height],
         rows=[_row(lane, scale, max(CELL_MIN, min(CELL_MAX, marks_max // MARKS_AN_ENTRY))) for lane in view.partitions],
         remarks=list(_remarks(view, joined, joined_phases)),

@@ -160,7 +160,10 @@ class Block:
                 for row, before in zip(self.rows, lanes, strict=False)
             ],
             "bars": [
-                [_together(bars), [number for bar in bars for number in bar.numbers(places.get(bar.row, 0))]]
+                [
+                    bars[0].label if len({bar.label for bar in bars}) == 1 else [bar.label for bar in bars],
+                    [number for bar in bars for number in bar.numbers(places.get(bar.row, 0))],
+                ]
                 for bars in self.by_class().values()
             ],
             "overlaps": [each[:-1] for each in self.overlaps],  # without their hints
@@ -176,12 +179,6 @@ class Block:
                 for each in of.curves
             ],
         }
-
-
-def _together(bars: Sequence[Bar]) -> str | list[str]:
-    """Their labels; one if it is that of all."""
-    labels = [bar.label for bar in bars]
-    return labels[0] if len(set(labels)) == 1 else labels
 
 
 def cut(text: str, letters: int = 11) -> str:

@@ -36,11 +36,11 @@ PALETTE = {"colours": COLOURS, "phases": {**PHASES, **ADDITION}}
 
 
 def styles(views: Iterable[RunView]) -> Mapping[str, str]:
-    """The classes of each member of these runs; a member has the same ones in all of them, and in all its lives."""
+    """The classes of each member and place of these runs; a member has the same ones in all its lives."""
     views = list(views)
     places = sorted({place for view in views for place in view.lanes}, key=natural)
     by_place = {place: style(number) for number, place in enumerate(places)}
-    return {member: by_place[place] for view in views for member, place in view.places.items()}
+    return {**by_place, **{member: by_place[place] for view in views for member, place in view.places.items()}}
 
 
 def style(number: int) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from comparison.designs.table import PROFILES
 from comparison.report.history.brokers import UNLOADED
 from comparison.report.history.rebalance_context import TARGETING
 from comparison.report.history.steps import (
@@ -23,49 +24,13 @@ from comparison.report.history.steps import (
     same_kind,
     together,
 )
-from kernel.designs import ALL_AT_ONCE, CLASSIC_INCREMENTAL, CONSUMER, RECONCILING, SERVER
+from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.report.history.group_history import Event, GroupHistory, MemberRebalance
 
-_CLASSIC: Mapping[str, str] = MappingProxyType(
-    {
-        "commit": "commits, and keeps what it owns meanwhile",
-        "stop": "stops the partitions that it must revoke, and commits them",
-        "join": "joins the next generation; the response waits until all members have joined",
-        "decide": "leads the group: computes everyone's assignment",
-        "claim": "asks for its assignment; the response waits for the leader",
-        "resume": "starts its new partitions from the committed offsets",
-        "backoff": "waits before it retries",
-    }
-)
-#: The purpose of each step, by design.
-PURPOSES: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        SERVER: MappingProxyType(
-            {
-                "register": "registers itself: an ephemeral node with its subscription",
-                "stop": "stops all partitions, and commits them",
-                "join": "acknowledges with its next request; the response waits until all have stopped",
-                "resume": "starts its partitions from the offsets in the command",
-                "backoff": "waits before it retries",
-            }
-        ),
-        **dict.fromkeys(ALL_AT_ONCE, MappingProxyType({**_CLASSIC, "stop": "stops all partitions, and commits them"})),
-        **dict.fromkeys(CLASSIC_INCREMENTAL, _CLASSIC),
-        CONSUMER: MappingProxyType(
-            {
-                "commit": "commits, and keeps what it owns meanwhile",
-                "join": "takes over the target that a heartbeat has brought; it waits for nobody",
-                "stop": "stops the partitions that it must give up, and commits them",
-                "resume": "starts its new partitions from the committed offsets, and says so with its next heartbeat",
-                "backoff": "waits before it retries",
-            }
-        ),
-    }
-)
 #: Requests that may wait at the coordinator, and the phases in which they are sent.
 _WAITING = MappingProxyType({"JoinGroup": "join", "SyncGroup": "claim", "AwaitCommand": "join"})
 #: Requests of a rebalance that are answered at once.
@@ -78,9 +43,9 @@ def member_lines(history: GroupHistory, rebalance: MemberRebalance) -> list[Line
     return _Exchange(history, rebalance).lines() if history.coordinated else lines_of(history, rebalance)
 
 
-def purpose(history: GroupHistory, step: str, otherwise: Mapping[str, str]) -> str:
+def purpose(history: GroupHistory, step: str) -> str:
     """The purpose of a step; '' if it has none."""
-    return PURPOSES.get(history.design, _CLASSIC).get(step, "") if history.coordinated else otherwise.get(step, "")
+    return PROFILES[history.design].purposes.get(step, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ The steps are those of the specification, R1 to R12, as the member's own `zk_op`
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.report.history.group_history import is_read
@@ -17,29 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.report.history.group_history import GroupHistory, MemberRebalance
-
-#: The purpose of each step, in the order of a rebalance.
-PURPOSES: Mapping[str, str] = MappingProxyType(
-    {
-        "register": "registers itself: an ephemeral node with its subscription",
-        "subscribe": "registers its watches: the members of its group, the partitions of its topics",
-        "delivery": "is notified of a change, and first registers the watch again",
-        "R1": "reads the brokers (getCluster)",
-        "R2": "reads its own registration: which topics, how many streams",
-        "R3": "reads the brokers again, and stops here if there are none",
-        "R3a": "no broker: watches /brokers/ids",
-        "R4": "stops its fetchers, clears its streams, commits",
-        "R5": "releases everything it owns",
-        "R6": "reads the group: its own registration, the topics, every member, and the members once more",
-        "R7": "each member computes the assignment by itself",
-        "R8": "reads the committed offsets of its partitions",
-        "R11": "claims its partitions, one after the other",
-        "R12": "starts its fetchers",
-        "leader-finder": "the leader finder reads the brokers, then asks one of them who leads",
-        "commit": "commits",
-        "auto-commit": "commits by its timer",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,8 @@ class Block {
     return this.found;
   }
 
+  get rebalances() { return this.bars.filter((bar) => bar.row.what === 'rebalances'); }
+
   values(ms, at) { // what the curves at a height say at a moment
     return this.curves.filter(({ above, below }) => above <= at && at <= below).flatMap(({ name, steps }) => {
       const step = steps.findIndex((from, n) => n % 3 === 0 && from <= ms && ms < steps[n + 1]);

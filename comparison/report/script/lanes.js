@@ -27,8 +27,7 @@ class Lanes {
   }
 
   show() {
-    // Measured before anything is changed, so that the page is laid out once.
-    const width = this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900;
+    const { width } = this;
     const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members';
     for (const block of this.blocks) {
       if (!block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
@@ -38,9 +37,12 @@ class Lanes {
   }
 
   crowd() {
-    const width = this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900;
-    for (const block of this.blocks) block.crowd((this.until - this.from) / width);
+    const pixel = (this.until - this.from) / this.width;
+    for (const block of this.blocks) block.crowd(pixel);
   }
+
+  // Asked before anything is changed, so that the page is laid out once.
+  get width() { return this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900; }
 
   get whole() { return this.from <= 0 && this.until >= this.length; }
 
@@ -78,7 +80,7 @@ class Lanes {
   }
 
   do(what) {
-    const rounds = () => this.blocks.flatMap((block) => block.bars.filter((bar) => bar.row.what === 'rebalances'));
+    const rounds = () => this.blocks.flatMap((block) => block.rebalances);
     const overlaps = () => this.blocks.flatMap((block) => block.overlaps);
     const actions = {
       in: () => this.scale(0.5), out: () => this.scale(2), left: () => this.pan(-0.25), right: () => this.pan(0.25),

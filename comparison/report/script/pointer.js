@@ -21,13 +21,13 @@ function listen(lanes, figure) {
 
 function drag(lanes, figure, event, at) {
   if (event.button || event.clientX < figure.querySelector('.plot').getBoundingClientRect().left) return;
-  const start = at(event), window_ = [lanes.from, lanes.until], brush = made('div', { class: 'brush' });
+  const start = at(event), brush = made('div', { class: 'brush' });
   const left = figure.getBoundingClientRect().left;
+  let last = event.clientX;
   const move = (moved) => {
     if (event.shiftKey) {
-      const by = ((event.clientX - moved.clientX) / figure.querySelector('.plot').clientWidth) * (window_[1] - window_[0]);
-      const held = Math.min(Math.max(-window_[0], by), lanes.length - window_[1]);
-      lanes.zoom(window_[0] + held, window_[1] + held);
+      lanes.pan((last - moved.clientX) / figure.querySelector('.plot').clientWidth);
+      last = moved.clientX;
     } else if (Math.abs(moved.clientX - event.clientX) > DRAGGED_PX) {
       figure.append(brush);
       brush.style.left = `${Math.min(event.clientX, moved.clientX) - left}px`;

@@ -32,7 +32,7 @@ for (const lanes of scenarios) { // a link keeps which one is open
 }
 
 const rebalancesOf = (lanes, run) => lanes.blocks.filter((each) => run.contains(each.element))
-  .flatMap((block) => block.bars.filter((bar) => bar.row.what === 'rebalances'));
+  .flatMap((block) => block.rebalances);
 
 function showSequence(lanes) { // of the rebalance that was gone to, else of the first one in the window
   const focused = document.activeElement?.closest('.run');

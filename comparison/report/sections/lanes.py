@@ -39,12 +39,12 @@ class Lanes(NamedTuple):
     sequences: Mapping[str, Sequences | None]  #: by the same anchor
     events: Mapping[str, RawEvents]
     charts: Sequence[Chart]
-    headings: Sequence[str]
     members: Sequence[tuple[str, str]]
     partitions: Sequence[str]
     phases: Sequence[str]
     length_ms: int
     from_ms: float
+    headings: Sequence[str] = HEADINGS
 
 
 def lanes(scenario: str, views: Sequence[RunView], marks_max: int, additions: Sequence[Addition] = ()) -> Lanes | None:
@@ -71,8 +71,7 @@ def lanes(scenario: str, views: Sequence[RunView], marks_max: int, additions: Se
             anchor: raw_events(view, scale, marks_max) for anchor, view, scale in zip(anchors, drawn, axes, strict=True)
         },
         charts=[*([bars] if (bars := added_bars(additions)) else []), *charts(drawn, axes, classes, marks_max)],
-        headings=HEADINGS,
-        members=[(place, classes.get(place, _class_of(place, views, classes))) for place in places],
+        members=[(place, classes[place]) for place in places],
         partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),
         phases=[each for each in PHASES if each in used],
         length_ms=axes[0].length_ms,
@@ -98,11 +97,6 @@ def _to_look_at(lane: PartitionView) -> tuple[int, int, float]:
     odd = sum(not each.is_accepted or each.moved_back_by > 0 for each in lane.commits)
     gaps = [*lane.unnamed, *lane.unclaimed]
     return len(lane.overlaps), odd, max((each.length_ms for each in gaps), default=0.0)
-
-
-def _class_of(place: str, views: Sequence[RunView], classes: Mapping[str, str]) -> str:
-    """The class of a place of which only later lives are known."""
-    return next((classes[member] for view in views for member, its in view.places.items() if its == place), "k9")
 
 
 def marks_for(count: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from comparison.scenarios.plan.step import Step, Turnover, unknown_design
+from comparison.scenarios.plan.step import MeasuredFault, Step, Turnover, unknown_design
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,10 +60,7 @@ class Resubscribe(Step):
     round: int = 1
 
     changes_subscriptions: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
+    disturbs: ClassVar[bool] = True
 
     @property
     def member(self) -> str:
@@ -80,7 +77,7 @@ class Resubscribe(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class CrashAndReturn(Step):
+class CrashAndReturn(MeasuredFault):
     """Kill an owner (SIGKILL); a new process takes its place in time or, with `over_ms`, too late.
 
     Without `over_ms` it is away for half the session timeout; in delayed, which waits longer, for the session timeout
@@ -90,19 +87,15 @@ class CrashAndReturn(Step):
 
     over_ms: int | None = None
 
+    change: ClassVar[str] = "crash-and-return"
+    fault: ClassVar[str] = "kill"
     picks_owner: ClassVar[bool] = True
+    loses: ClassVar[int] = 1
 
     def away(self, session_ms: int, delay_ms: int) -> int:
         if self.over_ms is not None:
             return session_ms + delay_ms + self.over_ms
         return session_ms + delay_ms // 3 if delay_ms else session_ms // 2
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
-
-    def losses(self, members: int) -> int:
-        return 1
 
     def sentence(self) -> str:
         late = "in time" if self.over_ms is None else f"{self.over_ms} ms too late"
@@ -119,13 +112,8 @@ class DuplicateInstance(Step):
 
     needs_names: ClassVar[bool] = True
     picks_owner: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
-
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(added=1, gone=1)
+    disturbs: ClassVar[bool] = True
+    turns_over: ClassVar[Turnover] = Turnover(added=1, gone=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +144,7 @@ class JoinAndLeave(Step):
 
     label: str
 
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(added=1, gone=1)
+    turns_over: ClassVar[Turnover] = Turnover(added=1, gone=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
+from comparison.designs.profile import DELAY
+from comparison.designs.table import PROFILES
+from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
 
@@ -32,8 +34,6 @@ class Preset:
     brokers: Mapping[str, str]
 
 
-_STRATEGY = "partition.assignment.strategy"
-_DELAY = "scheduled.rebalance.max.delay.ms"
 #: The timers of KIP-848's members are the brokers'.
 CONSUMER_SESSION, CONSUMER_HEARTBEAT = "group.consumer.session.timeout.ms", "group.consumer.heartbeat.interval.ms"
 _CONSUMER_LEAST = ("group.consumer.min.session.timeout.ms", "group.consumer.min.heartbeat.interval.ms")
@@ -42,72 +42,11 @@ _CONSUMER_MOST = ("group.consumer.max.session.timeout.ms", "group.consumer.max.h
 _ANY_CONSUMER_TIMERS = dict.fromkeys(_CONSUMER_LEAST, "100")
 _BOTH_TOPIC_REPLICAS = {"default.replication.factor": "2", "offsets.topic.replication.factor": "2"}
 
-#: The brokers' default. The members' own is their session timeout, which is short here, and on a busy machine a process
-#: may need longer to start: how soon it gives up is nothing that designs are compared by.
-_FIRST_CONNECTION = {"zookeeper.connection.timeout.ms": "18000"}
-
-_EQUAL_CLASSIC = {
-    "session.timeout.ms": "3000",
-    "heartbeat.interval.ms": "1000",
-    "max.poll.interval.ms": "10000",
-    "auto.commit.interval.ms": "1000",
-    "auto.offset.reset": "earliest",
-    _STRATEGY: "range",
-}
-
-#: 0.10.1 to 2.x: ConsumerConfig.java, the classic protocol with a heartbeat of its own. KIP-345 (2.3) and KIP-429
-#: (2.4) came before the session timeout of 45 s (3.0, KIP-735), so static and cooperative have the same timers.
-_CLASSIC = {
-    "session.timeout.ms": "10000",
-    "heartbeat.interval.ms": "3000",
-    "max.poll.interval.ms": "300000",
-    "auto.commit.interval.ms": "5000",
-    "auto.offset.reset": "earliest",
-    _STRATEGY: "range",
-}
-
-
-def _of_classic(timers: Mapping[str, str], where_delayed: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The settings of each classic design: the same timers, and what its row says."""
-    designs = [DESIGNS[name] for name in CLASSIC]
-    return {
-        each.name: {
-            **timers,
-            **(where_delayed if each.delays_reassignment else {}),
-            **({_STRATEGY: each.strategy} if each.strategy else {}),
-        }
-        for each in designs
-    }
-
-
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "equal-timers": Preset(
             name="equal-timers",
-            members={
-                ZOOKEEPER: {
-                    "zookeeper.session.timeout.ms": "3000",
-                    **_FIRST_CONNECTION,
-                    "rebalance.backoff.ms": "1000",
-                    "rebalance.max.retries": "4",
-                    "auto.commit.interval.ms": "1000",
-                    "auto.offset.reset": "smallest",
-                },
-                SERVER: {
-                    "zookeeper.session.timeout.ms": "3000",
-                    **_FIRST_CONNECTION,
-                    "command.wait.ms": "1000",
-                    "auto.commit.interval.ms": "1000",
-                    "auto.offset.reset": "earliest",
-                },
-                # One session timeout: Connect's five minutes would be all that a run shows.
-                **_of_classic(_EQUAL_CLASSIC, {_DELAY: "3000"}),
-                CONSUMER: {
-                    "max.poll.interval.ms": "10000",
-                    "auto.commit.interval.ms": "1000",
-                    "auto.offset.reset": "earliest",
-                },
-            },
+            members={name: profile.equal_timers for name, profile in PROFILES.items()},
             brokers={
                 "group.initial.rebalance.delay.ms": "0",
                 "group.min.session.timeout.ms": "1000",
@@ -121,32 +60,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         ),
         "kafka-defaults": Preset(
             name="kafka-defaults",
-            members={
-                # 0.8.2: ConsumerConfig.scala, except auto.offset.reset: with its `largest` a run would count the
-                # records before a member's first position as lost.
-                ZOOKEEPER: {
-                    "zookeeper.session.timeout.ms": "6000",
-                    "rebalance.backoff.ms": "2000",
-                    "rebalance.max.retries": "4",
-                    "auto.commit.interval.ms": "60000",
-                    "auto.offset.reset": "smallest",
-                },
-                # Never released: ZooKeeper timers as in 0.8.2, the rest as in the first release with a coordinator.
-                SERVER: {
-                    "zookeeper.session.timeout.ms": "6000",
-                    "command.wait.ms": "3000",
-                    "auto.commit.interval.ms": "5000",
-                    "auto.offset.reset": "earliest",
-                },
-                # Connect 2.3 (KIP-415), DistributedConfig.java: rebalance.timeout.ms is its max.poll.interval.ms.
-                **_of_classic(_CLASSIC, {"max.poll.interval.ms": "60000", _DELAY: "300000"}),
-                # 4.0: ConsumerConfig.java; GroupCoordinatorConfig.java for the timers.
-                CONSUMER: {
-                    "max.poll.interval.ms": "300000",
-                    "auto.commit.interval.ms": "5000",
-                    "auto.offset.reset": "earliest",
-                },
-            },
+            members={name: profile.kafka_defaults for name, profile in PROFILES.items()},
             brokers={
                 "group.initial.rebalance.delay.ms": "3000",
                 "group.min.session.timeout.ms": "6000",
@@ -169,7 +83,7 @@ SESSION_TIMERS = frozenset(
         "zookeeper.session.timeout.ms",
         "command.wait.ms",
         "rebalance.backoff.ms",
-        _DELAY,
+        DELAY,
         "group.min.session.timeout.ms",
         CONSUMER_SESSION,
         CONSUMER_HEARTBEAT,
@@ -195,7 +109,7 @@ def equal_sessions(preset: Preset, design: str, session_ms: int) -> tuple[dict[s
         "rebalance.backoff.ms": third,
     }
     if preset.name == "equal-timers":
-        timers[_DELAY] = whole
+        timers[DELAY] = whole
     bounds = ("group.min.session.timeout.ms", "zookeeper.session.timeout.ms")
     of_brokers = {name: str(min(session_ms, int(preset.brokers[name]))) for name in bounds}
     if DESIGNS[design].reconciles:

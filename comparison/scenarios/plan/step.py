@@ -72,11 +72,14 @@ class Step:
     changes_subscriptions: ClassVar[bool] = False
     waits_for_metadata: ClassVar[bool] = False  #: until a group notices new partitions
     outlasts_polls: ClassVar[bool] = False  #: takes longer than max.poll.interval.ms
+    disturbs: ClassVar[bool] = False  #: it changes a group at rest, so that its phase is drawn from the seed
+    loses: ClassVar[int] = 0  #: how many members, for a while or for good
+    turns_over: ClassVar[Turnover] = Turnover()
 
     @property
     def comes_at_a_phase(self) -> bool:
-        """Whether it changes a group at rest, so that its phase is drawn from the seed."""
-        return False
+        """Whether its phase is drawn from the seed."""
+        return self.disturbs
 
     @property
     def brokers_min(self) -> int:
@@ -94,7 +97,7 @@ class Step:
 
     def turnover(self, present: int, asked: int) -> Turnover:
         """How the group changes, from its present size and the user's --members."""
-        return Turnover()
+        return self.turns_over
 
     def partitions_after(self, before: int) -> int:
         """The size of the first topic afterwards."""
@@ -102,7 +105,7 @@ class Step:
 
     def losses(self, members: int) -> int:
         """How many times a run with so many members loses one, for a while or for good."""
-        return 0
+        return self.loses
 
     def away(self, session_ms: int, delay_ms: int) -> int | None:
         """How long a member is away that comes back, in milliseconds."""
@@ -123,6 +126,26 @@ class Step:
     def sentence(self) -> str:
         """What it does, with its own parameters; '' if the first paragraph about its kind says it."""
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFault(Step):
+    """A fault that is measured as one change of the group, under a name of its own, and nothing else.
+
+    It needs no performer. One that is `away` for a time is healed after it, as a part of the change.
+    """
+
+    change: ClassVar[str]
+    fault: ClassVar[str]
+    target: ClassVar[str] = "owner"
+    is_traced: ClassVar[bool] = True  #: as a fault, besides the change
+    is_counted: ClassVar[bool] = False  #: the servers' counters are read before and after
+    disturbs: ClassVar[bool] = True
+
+    @property
+    def number(self) -> int:
+        """Of the change, among those of its name."""
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The steps of a scenario: one class for each kind, as data, with what a plan has to know of it.
 
 `rebalance-lab scenarios NAME` prints the first paragraph of each docstring. `comparison.scenarios.run.steps`
-performs the steps: `KillOwner` by the method `kill_owner`.
+performs the steps: `FreezeOwner` by the method `freeze_owner`; a `MeasuredFault` by what performs its fault.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.points import point_named
-from comparison.scenarios.plan.step import Step, Turnover, unknown_design
+from comparison.scenarios.plan.step import MeasuredFault, Step, Turnover, unknown_design
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -86,53 +86,46 @@ class Undisturbed(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinOne(Step):
+class JoinOne(MeasuredFault):
     """Let one more member join."""
 
     round: int = 1
 
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
+    change: ClassVar[str] = "join"
+    fault: ClassVar[str] = "join"
+    target: ClassVar[str] = "group"
+    is_traced: ClassVar[bool] = False
+    is_counted: ClassVar[bool] = True
+    turns_over: ClassVar[Turnover] = Turnover(joined=1)
 
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(joined=1)
+    @property
+    def number(self) -> int:
+        return self.round
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveOne(Step):
+class LeaveOne(MeasuredFault):
     """Shut down a member that owns partitions; it leaves cleanly."""
 
+    change: ClassVar[str] = "leave"
+    fault: ClassVar[str] = "leave"
+    is_traced: ClassVar[bool] = False
     needs_successor: ClassVar[bool] = True
     picks_owner: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
-
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(gone=1)
-
-    def losses(self, members: int) -> int:
-        return 1
+    loses: ClassVar[int] = 1
+    turns_over: ClassVar[Turnover] = Turnover(gone=1)
 
 
 @dataclass(frozen=True, slots=True)
-class KillOwner(Step):
+class KillOwner(MeasuredFault):
     """Kill a member that owns partitions (SIGKILL)."""
 
+    change: ClassVar[str] = "crash"
+    fault: ClassVar[str] = "kill"
     needs_successor: ClassVar[bool] = True
     picks_owner: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
-
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(gone=1)
-
-    def losses(self, members: int) -> int:
-        return 1
+    loses: ClassVar[int] = 1
+    turns_over: ClassVar[Turnover] = Turnover(gone=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +136,7 @@ class FreezeOwner(Step):
 
     needs_successor: ClassVar[bool] = True
     picks_owner: ClassVar[bool] = True
-
-    def losses(self, members: int) -> int:
-        return 1
+    loses: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +151,7 @@ class SlowOwner(Step):
 
     picks_owner: ClassVar[bool] = True
     outlasts_polls: ClassVar[bool] = True
-
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(joined=1)
+    turns_over: ClassVar[Turnover] = Turnover(joined=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +167,7 @@ class CutAuthority(Step):
 
     needs_ensemble: ClassVar[bool] = True
     needs_successor: ClassVar[bool] = True
-
-    def losses(self, members: int) -> int:
-        return 1
+    loses: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +195,7 @@ class JoinBehind(Step):
     needs_ensemble: ClassVar[bool] = True
     follower_coordinates: ClassVar[bool] = True
     first_joins_behind: ClassVar[bool] = True
-
-    def turnover(self, present: int, asked: int) -> Turnover:
-        return Turnover(joined=2)
+    turns_over: ClassVar[Turnover] = Turnover(joined=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +222,7 @@ class AddPartitions(Step):
     doubling: bool = False  #: as many as the topic has, instead of `more`
 
     waits_for_metadata: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
+    disturbs: ClassVar[bool] = True
 
     def partitions_after(self, before: int) -> int:
         return before + (before if self.doubling else self.more)
@@ -265,10 +247,7 @@ class KillAtPoint(Step):
     target: str
 
     places_coordinator: ClassVar[bool] = True
-
-    @property
-    def comes_at_a_phase(self) -> bool:
-        return True
+    disturbs: ClassVar[bool] = True
 
     @property
     def brokers_min(self) -> int:

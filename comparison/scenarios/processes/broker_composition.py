@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from coordinator.service.mount import mount
 from kernel.broker.broker import Broker
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.runtime import REAL, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 
 def broker_of(
-    settings: Mapping[str, str], zookeeper: str, data_dir: Path, tracer: Tracer, *, adopt_folder: bool = False
+    settings: Mapping[str, str],
+    zookeeper: str,
+    data_dir: Path,
+    tracer: Tracer,
+    *,
+    adopt_folder: bool = False,
+    runtime: Runtime = REAL,
 ) -> tuple[Broker, list[str]]:
-    """A broker that is not started yet, and warnings about its settings; `adopt_folder` is `Broker`'s.
+    """A broker that is not started yet, and warnings about its settings; `adopt_folder` and `runtime` are `Broker`'s.
 
     Raises `ConfigurationError` for an unknown setting or a value out of range.
     """
     config, warnings = BrokerConfig.from_settings(settings)
-    return Broker(config, zookeeper, data_dir, tracer, mount=(mount,), adopt_folder=adopt_folder), warnings
+    broker = Broker(config, zookeeper, data_dir, tracer, mount=(mount,), adopt_folder=adopt_folder, runtime=runtime)
+    return broker, warnings

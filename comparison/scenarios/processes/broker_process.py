@@ -20,10 +20,10 @@ import msgspec
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.broker_composition import broker_of
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
-from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
+from comparison.scenarios.processes.host import Host
+from comparison.scenarios.processes.lines import configured, stopping_after
 from kernel.broker.loop import measured_loop
 from kernel.broker.storage.errors import StorageError
-from kernel.clock import SystemClock
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 
@@ -42,12 +42,12 @@ class BrokerProcessConfig(ChildConfig):
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names, port and broker.id among them
 
 
-async def run() -> int:
-    lines = lines_of_stdin()
+async def run(host: Host) -> int:
+    lines = host.lines()
     config = await configured(lines, BrokerProcessConfig)
     if config is None:
         return 0
-    tracer = ChildTrace.of(config, Role.BROKER)
+    tracer = ChildTrace(config, Role.BROKER, host)
     broker: Broker | None = None
 
     async def perform(line: Mapping[str, object]) -> None:
@@ -56,25 +56,25 @@ async def run() -> int:
             with contextlib.suppress(StorageError):  # the broker is being stopped, or its disk is full by itself
                 await broker.fill_disk(full=line.get("full") is True)
         elif command == "step_clock":
-            SystemClock.step(msgspec.convert(line.get("by_ms"), int))
+            host.step_clock(msgspec.convert(line.get("by_ms"), int))
         elif command == "halt_at":
             tracer.halt_at(msgspec.convert(line, Halt))
 
-    stopping = stopping_after(lines, perform)
+    stopping = stopping_after(host, lines, perform)
     try:
-        broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer)
+        broker, _ = broker_of(config.settings, config.zookeeper, Path(config.data_dir), tracer, runtime=host.runtime)
         await broker.start()
     except RebalanceLabError as error:
-        write_event({"event": "failed", "error": str(error)})
+        host.write({"event": "failed", "error": str(error)})
         stopping.cancel()
         tracer.close()
         return 1
-    write_event({"event": "ready", "port": broker.address.port})
+    host.write({"event": "ready", "port": broker.address.port})
     failed = asyncio.create_task(broker.failed())
     await asyncio.wait([stopping, failed], return_when=asyncio.FIRST_COMPLETED)
     code = 0
     if failed.done():
-        write_event({"event": "failed", "error": str(failed.result())})
+        host.write({"event": "failed", "error": str(failed.result())})
         code = 1
     failed.cancel()
     stopping.cancel()
@@ -85,7 +85,7 @@ async def run() -> int:
 
 def main() -> None:
     set_inherited_level()
-    raise SystemExit(measured_loop.run(run()))
+    raise SystemExit(measured_loop.run(run(Host())))
 
 
 if __name__ == "__main__":

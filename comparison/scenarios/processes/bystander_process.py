@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace
-from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
+from comparison.scenarios.processes.host import Host
+from comparison.scenarios.processes.lines import configured, stopping_after
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NodeExists, ZooKeeperError
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -49,8 +50,10 @@ class BystanderConfig(ChildConfig):
 class Bystander:
     """Reads and writes its znode in an open session, until it is cancelled."""
 
-    def __init__(self, session: ZooKeeperSession, tracer: Tracer) -> None:
+    def __init__(self, session: ZooKeeperSession, tracer: Tracer, host: Host) -> None:
         self._session = session
+        self._host = host
+        self._now_ns = host.runtime.clock.monotonic_ns
         self._tracer = tracer
         self._answered = 0
         self._asking: set[asyncio.Task[None]] = set()
@@ -75,7 +78,7 @@ class Bystander:
         task.add_done_callback(self._asking.discard)
 
     async def _timed(self, op: str) -> None:
-        begun_ns = time.monotonic_ns()
+        begun_ns = self._now_ns()
         error = None
         try:
             if op == "getData":
@@ -84,20 +87,20 @@ class Bystander:
                 await self._session.set(PATH, _DATA)
         except ZooKeeperError as caught:
             error = type(caught).__name__
-        latency_ns = time.monotonic_ns() - begun_ns
+        latency_ns = self._now_ns() - begun_ns
         self._tracer.emit("bystander_op", op=op, ok=error is None, latency_ns=latency_ns, error=error)
         self._answered += 1
         if self._answered % _REPORTED_EVERY == 0:
-            write_event({"event": "operated", "operations": self._answered})
+            self._host.write({"event": "operated", "operations": self._answered})
 
 
-async def run() -> int:
-    lines = lines_of_stdin()
+async def run(host: Host) -> int:
+    lines = host.lines()
     config = await configured(lines, BystanderConfig)
     if config is None:
         return 0
-    tracer = ChildTrace.of(config, Role.BYSTANDER)
-    stopping = stopping_after(lines)
+    tracer = ChildTrace(config, Role.BYSTANDER, host)
+    stopping = stopping_after(host, lines)
     code = 0
     try:
         session = await ZooKeeperSession.open(
@@ -106,15 +109,16 @@ async def run() -> int:
             connection_timeout_ms=_TIMEOUT_MS,
             tracer=SilentTracer(),  # its operations are events of a kind of their own
             name="bystander",
+            bridge=host.runtime.edge(Bridge),
         )
         async with session:
-            operating = asyncio.create_task(Bystander(session, tracer).run())
+            operating = asyncio.create_task(Bystander(session, tracer, host).run())
             await asyncio.wait([stopping, operating], return_when=asyncio.FIRST_COMPLETED)
             operating.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await operating
     except RebalanceLabError as error:
-        write_event({"event": "failed", "error": str(error)})
+        host.write({"event": "failed", "error": str(error)})
         code = 1
     stopping.cancel()
     tracer.close()
@@ -122,7 +126,7 @@ async def run() -> int:
 
 
 def main() -> None:
-    raise SystemExit(asyncio.run(run()))
+    raise SystemExit(asyncio.run(run(Host())))
 
 
 if __name__ == "__main__":

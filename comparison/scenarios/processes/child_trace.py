@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from kernel.trace.writer import TraceIdentity, TraceWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from comparison.scenarios.processes.host import Host
     from kernel.trace.events import Role
 
 #: The exit code of a child that cannot write its trace (EX_IOERR of sysexits.h). It has no other way to report this:
@@ -67,13 +67,9 @@ class ChildTrace(TraceWriter):
     A member that went on untraced would still affect the group, and the verdict would see only half of it.
     """
 
-    _halt: Halt | None = None
-
-    @classmethod
-    def of(
-        cls, config: ChildConfig, role: Role, *, tee: Callable[[Mapping[str, object]], None] | None = None
-    ) -> ChildTrace:
-        """The trace of a configured child."""
+    def __init__(
+        self, config: ChildConfig, role: Role, host: Host, *, tee: Callable[[Mapping[str, object]], None] | None = None
+    ) -> None:
         identity = TraceIdentity(
             run=config.run,
             scenario=config.scenario,
@@ -82,7 +78,9 @@ class ChildTrace(TraceWriter):
             process=config.process,
             seed=config.seed,
         )
-        return cls(Path(config.trace), identity, tee=tee)
+        super().__init__(Path(config.trace), identity, clock=host.runtime.clock, tee=tee)
+        self._host = host
+        self._halt: Halt | None = None
 
     def emit(
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
@@ -92,11 +90,11 @@ class ChildTrace(TraceWriter):
         try:
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)
         except OSError:
-            os._exit(UNTRACED)
+            self._host.end(UNTRACED)
         if self._halt is not None and self._halt.matches(kind, fields):
             halt, self._halt = self._halt, None
             if halt.is_ours():
-                os.kill(os.getpid(), signal.SIGSTOP)
+                self._host.halt()
 
     def halt_at(self, halt: Halt) -> None:
         """Stop this process (SIGSTOP) when it has traced such an event, once."""

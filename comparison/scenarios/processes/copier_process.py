@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.processes.copying import Copier, read_first
-from comparison.scenarios.processes.lines import configured, lines_of_stdin, stopping_after, write_event
+from comparison.scenarios.processes.host import Host
+from comparison.scenarios.processes.lines import configured, stopping_after
 from coordinator.client.calls import GroupCalls
 from kernel.client.client import ClusterClient
 from kernel.errors import RebalanceLabError
@@ -26,6 +27,7 @@ from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 _REQUEST_MS = 10_000
 
@@ -45,7 +47,7 @@ class CopierConfig:
     pauses: bool  #: after half of them
 
 
-async def _copy(config: CopierConfig, client: ClusterClient, resumed: asyncio.Event) -> None:
+async def _copy(config: CopierConfig, client: ClusterClient, resumed: asyncio.Event, host: Host) -> None:
     copier = Copier(client, config.transactional_id)
     origin, to = TopicPartition(*config.origin), TopicPartition(*config.to)
     session_ms = config.session_timeout_ms
@@ -59,20 +61,20 @@ async def _copy(config: CopierConfig, client: ClusterClient, resumed: asyncio.Ev
         half = len(values) // 2 if config.pauses else 0
         if config.pauses:
             await copier.write(to, values[:half])
-            write_event({"event": "paused"})
+            host.write({"event": "paused"})
             await resumed.wait()
         written = await copier.write(to, values[half:])
         offset = await copier.commit_offset(origin, len(values))
         answers = {"write": written, "offset": offset, "commit": await copier.commit()}
-        write_event({"event": "copied", **answers})
+        host.write({"event": "copied", **answers})
     finally:
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await beating
 
 
-async def run() -> int:
-    lines, resumed = lines_of_stdin(), asyncio.Event()
+async def run(host: Host) -> int:
+    lines, resumed = host.lines(), asyncio.Event()
     config = await configured(lines, CopierConfig)
     if config is None:
         return 0
@@ -80,9 +82,9 @@ async def run() -> int:
     async def perform(_: Mapping[str, object]) -> None:
         resumed.set()
 
-    stopping = stopping_after(lines, perform)
+    stopping = stopping_after(host, lines, perform)
     client = ClusterClient(config.bootstrap, config.process)
-    copying = asyncio.create_task(_copy(config, client, resumed))
+    copying = asyncio.create_task(_copy(config, client, resumed, host))
     code = 0
     try:
         await asyncio.wait([stopping, copying], return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +95,7 @@ async def run() -> int:
         with contextlib.suppress(asyncio.CancelledError):
             await copying
     except (RebalanceLabError, WaitTimeout) as error:
-        write_event({"event": "failed", "error": str(error)})
+        host.write({"event": "failed", "error": str(error)})
         code = 1
     stopping.cancel()
     await client.close()
@@ -101,7 +103,7 @@ async def run() -> int:
 
 
 def main() -> None:
-    raise SystemExit(asyncio.run(run()))
+    raise SystemExit(asyncio.run(run(Host())))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -29,10 +29,11 @@ from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 from kernel.platform.interpreter import module_command
 from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.runtime import REAL
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import AsyncIterator
 
 PRELOADED = (
     "comparison.scenarios.processes.member_process",
@@ -56,18 +57,53 @@ _START_S = 60.0
 _STOP_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
 class ForkedChild:
-    """A child: our ends of its pipes, and its exit code once it has ended (the negative signal if one killed it)."""
+    """A `children.Process`: our ends of its pipes, and its process group."""
 
-    pid: int
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    ended: asyncio.Future[int]
+    def __init__(
+        self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ended: asyncio.Future[int]
+    ) -> None:
+        self.pid = pid
+        self.lines: AsyncIterator[bytes] = reader
+        self.ended = ended
+        self._writer = writer
+
+    def write(self, line: bytes) -> None:
+        if not self.ended.done() and not self._writer.is_closing():
+            self._writer.write(line)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def signal(self, number: signal.Signals) -> None:
+        if not self.ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+    @property
+    def is_stopped(self) -> bool:
+        """See proc(5): the state comes after the command's name."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+        except FileNotFoundError:  # it has ended
+            return False
+        return stat.rpartition(")")[2].split()[0] == "T"
+
+    @property
+    def ports(self) -> frozenset[int]:
+        import psutil  # not in the fork server, whose children would have it as well
+
+        try:
+            connections = psutil.Process(self.pid).net_connections(kind="tcp")
+        except psutil.NoSuchProcess:
+            return frozenset()
+        return frozenset(connection.laddr.port for connection in connections if connection.laddr)
 
 
 class ForkServer:
-    """The runner's side; start it with `open`."""
+    """The runner's side, as `children.Processes`; start it with `open`."""
+
+    runtime = REAL
 
     def __init__(self, process: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self._process = process

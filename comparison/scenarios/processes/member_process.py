@@ -18,14 +18,14 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 - `{"command": "stop"}`: the same, as is the end of the input.
 
 Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines,
-`WAITING` of a member that is stepped, and `POLLING_STOPPED` when the last poll has returned after `pause_consumption`.
+`WAITING` of a member that is stepped, `POLLING_STOPPED` when the last poll has returned after `pause_consumption`, and
+`NEVER_JOINS` of a member that could not start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -36,8 +36,8 @@ import msgspec
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
-from comparison.scenarios.processes.lines import POLLING_STOPPED, WAITING, lines_of_stdin, write_event
-from kernel.clock import SystemClock
+from comparison.scenarios.processes.host import Host
+from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, WAITING, configured
 from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from kernel.consumer import GroupConsumer
-    from kernel.trace.writer import Tracer
     from kernel.values import Batch, TopicPartition
     from kernel.zookeeper.operations import Operation
 
@@ -69,10 +68,6 @@ REPORTED = frozenset(
 )
 
 POLL_MS = 100
-
-
-def _is_reported(event: Mapping[str, object]) -> bool:
-    return event["kind"] in REPORTED or (event["kind"] == "phase_entered" and event["phase"] == "decide")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +132,10 @@ class Memory(SilentListener):
 class Members:
     """The consumers of this process, each with a task that polls."""
 
-    def __init__(self, config: MemberConfig, tracer: Tracer, halt_at: Callable[[Halt], None] = lambda _: None) -> None:
-        self.halt_at = halt_at
+    def __init__(self, config: MemberConfig, tracer: ChildTrace, host: Host) -> None:
+        self.halt_at = tracer.halt_at
+        self.step_clock = host.step_clock
+        self._host = host
         self._config = config
         self._tracer = tracer
         self._polls: dict[asyncio.Task[None], GroupConsumer] = {}
@@ -174,6 +171,7 @@ class Members:
             client_id=f"{self._config.process}-{number}",
             instance=instance,
             gate=self.gate,
+            runtime=self._host.runtime,
         )
         consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)
         self._memories[consumer] = Memory(self._breakage)
@@ -197,7 +195,7 @@ class Members:
 
     def _waits(self, operation: Operation | None, behind: int) -> None:
         about = {} if operation is None else {"op": operation.op, "path": operation.path, "step": operation.step}
-        write_event({"kind": WAITING, "process": self._config.process, "behind": behind, **about})
+        self._host.write({"kind": WAITING, "process": self._config.process, "behind": behind, **about})
 
     def commit(self, *, remembered: bool = False) -> None:
         """Have every member commit, without waiting: a frozen or cut one may take long."""
@@ -265,7 +263,7 @@ class Members:
 
     def _report_if_stopped(self) -> None:
         if not self._flowing.is_set() and not self._polls_under_way:
-            write_event({"kind": POLLING_STOPPED, "process": self._config.process})
+            self._host.write({"kind": POLLING_STOPPED, "process": self._config.process})
 
     async def _begin(self, consumer: GroupConsumer) -> None:
         try:
@@ -274,6 +272,8 @@ class Members:
         except (RebalanceLabError, ListenerBroken) as error:
             # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
             self._failed(error)
+            if not consumer.member_ids:
+                self._host.write({"kind": NEVER_JOINS, "process": self._config.process, "error": str(error)})
 
     async def _stay_away(self, consumer: GroupConsumer, number: int) -> GroupConsumer:
         """Unsubscribe, and subscribe again when that is wanted; the consumer, or the one that replaces it.
@@ -336,7 +336,7 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
         "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),
-        "step_clock": lambda _, line: SystemClock.step(msgspec.convert(line.get("by_ms"), int)),
+        "step_clock": lambda members, line: members.step_clock(msgspec.convert(line.get("by_ms"), int)),
         "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
         "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),
         "let_go": lambda members, _: members.gate.let_go(),
@@ -357,16 +357,20 @@ async def perform_commands(lines: AsyncIterator[Mapping[str, object]], members: 
             sys.stderr.write(f"unknown command {command!r}\n")
 
 
-async def run() -> None:
-    lines = lines_of_stdin()
-    first = await anext(lines, None)
-    if first is None or "command" in first:  # stopped before it was needed
+async def run(host: Host) -> None:
+    lines = host.lines()
+    config = await configured(lines, MemberConfig)
+    if config is None:
         return
-    config = msgspec.convert(first, MemberConfig)
-    tracer = ChildTrace.of(config, Role.MEMBER, tee=lambda event: write_event(event) if _is_reported(event) else None)
-    members = Members(config, tracer, tracer.halt_at)
+
+    def report(event: Mapping[str, object]) -> None:
+        if event["kind"] in REPORTED or (event["kind"] == "phase_entered" and event["phase"] == "decide"):
+            host.write(event)
+
+    tracer = ChildTrace(config, Role.MEMBER, host, tee=report)
+    members = Members(config, tracer, host)
     performing = asyncio.create_task(perform_commands(lines, members))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, performing.cancel)
+    host.on_termination(performing.cancel)
     for _ in range(config.members):
         members.join()
     await asyncio.wait([performing])
@@ -376,7 +380,7 @@ async def run() -> None:
 
 def main() -> None:
     set_inherited_level()
-    asyncio.run(run())
+    asyncio.run(run(Host()))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.phase import interval_ms, share_of
-from kernel.designs import ZOOKEEPER
+from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
@@ -109,6 +108,17 @@ class Changes:
         return self.members.view.begun() if each_by_itself else {}
 
 
-async def sleep_until(monotonic_s: float) -> None:
-    """Sleep until `time.monotonic()` reaches this value: a fault's length is part of the experiment."""
-    await asyncio.sleep(max(0.0, monotonic_s - time.monotonic()))
+class StepPerformer:
+    """Performs some kinds of steps, each by the method of its name."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._members = changes.members
+        self._testbed = changes.testbed
+        self._configuration = changes.configuration
+        self._design = DESIGNS[changes.testbed.request.design]
+
+
+async def sleep_until(loop_s: float) -> None:
+    """Sleep until the event loop's time reaches this value: a fault's length is part of the experiment."""
+    await asyncio.sleep(max(0.0, loop_s - asyncio.get_running_loop().time()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.processes.child_trace import APPLICATIONS
 from comparison.scenarios.processes.children import ChildFailed
 from comparison.scenarios.processes.copying import read_all
+from comparison.scenarios.run.changes import StepPerformer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 
@@ -65,12 +66,11 @@ class _CopierChild:
         return str(self.answers[request])
 
 
-class CopySteps:
+class CopySteps(StepPerformer):
     """Performs the steps in which records are copied from the group's topic to another one."""
 
     def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._testbed = changes.testbed
+        super().__init__(changes)
         self._round = 0
 
     async def copy_with_zombie(self, step: CopyWithZombie) -> None:

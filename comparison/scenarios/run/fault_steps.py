@@ -1,17 +1,17 @@
 """Faults that are measured in a certain way: commits of a frozen or cut member, a rebalance that waits for a slow one.
 
-What freezes, cuts and kills is performed by `comparison.scenarios.run.injections`.
+What freezes, cuts and kills is performed by `comparison.scenarios.run.injections`. A sequence of `Inject`, `Hold` and
+`Heal` cannot say what these steps add: commits at certain moments of a fault, and a change of the group within it.
 """
 
 from __future__ import annotations
 
-import time
+import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.run.changes import SETTLE_S, sleep_until
+from comparison.scenarios.run.changes import SETTLE_S, StepPerformer, sleep_until
 from comparison.scenarios.run.performer import Together
 from coordinator.membership.effects import Identity
-from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -24,16 +24,12 @@ if TYPE_CHECKING:
 _FOLLOWER = "follower->ensemble"
 
 
-class Faults:
+class Faults(StepPerformer):
     """Performs the steps that break something, for a while or for good."""
 
     def __init__(self, changes: Changes, injections: Injections) -> None:
-        self._changes = changes
+        super().__init__(changes)
         self._injections = injections
-        self._members = changes.members
-        self._testbed = changes.testbed
-        self._configuration = changes.configuration
-        self._design = DESIGNS[changes.testbed.request.design]
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -42,7 +38,7 @@ class Faults:
         name = self._members.choose_owner()
         held = self._members.view.held_by(name)
         for_ms = self._configuration.session_ms + step.over_ms
-        begun = time.monotonic()
+        begun = asyncio.get_running_loop().time()
         freeze = await self._injections.set_up("freeze", self._members.place_of(name))
         self._members.commit_remembered(name)
         frozen = await self._injections.begin("freeze", freeze, {"for_ms": for_ms})
@@ -75,7 +71,7 @@ class Faults:
         detail = {"processing_ms": for_ms, "max_poll_interval_ms": self._configuration.max_poll_ms}
         slow = await self._injections.set_up("slow", self._members.place_of(name))
         slowed = await self._injections.begin("slow", slow, detail)
-        begun = time.monotonic()  # its last poll has returned
+        begun = asyncio.get_running_loop().time()  # its last poll has returned
 
         async def join() -> None:
             self._members.join(1)
@@ -115,7 +111,7 @@ class Faults:
         self._changes.enter_stage("fault")
         # In delayed, the takeover comes later by its delay.
         for_ms = self._configuration.session_ms + self._configuration.delay_ms + over_ms
-        begun = time.monotonic()
+        begun = asyncio.get_running_loop().time()
         parts = [await self._injections.set_up("cut", link) for link in links]
         together = Together(self._changes, victim or "coordinating-broker", parts)
         cut = await self._injections.begin("cut", together, {"for_ms": for_ms})

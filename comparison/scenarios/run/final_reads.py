@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kernel.designs import DESIGNS
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
 
 _STEP = "final"
-_TIMEOUT_MS = 5000
+#: For a busy machine: with less, a run that is complete would fail in its last step.
+_TIMEOUT_MS = 30_000
 
 
 async def read_final_offsets(testbed: Testbed, tracer: Tracer) -> None:
@@ -45,6 +47,7 @@ async def _from_zookeeper(testbed: Testbed, tracer: Tracer) -> dict[TopicPartiti
         tracer=tracer,
         process="runner",
         name="final",
+        bridge=testbed.runtime.edge(Bridge),
     )
     async with session:
         committed: dict[TopicPartition, int] = {}

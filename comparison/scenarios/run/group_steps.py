@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.run.changes import SETTLE_S
+from comparison.scenarios.run.changes import SETTLE_S, StepPerformer
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -15,28 +15,21 @@ if TYPE_CHECKING:
         AddPartitions,
         Form,
         JoinBehind,
-        JoinOne,
-        KillOwner,
-        LeaveOne,
         Steady,
         Undisturbed,
     )
     from comparison.scenarios.run.changes import Changes
-    from comparison.scenarios.run.injections import Injections
     from kernel.values import TopicPartition
 
 #: With a longer commit interval the runner does not wait for an automatic commit: it asks the members to commit.
 _COMMIT_INTERVAL_MS_MAX = 2000
 
 
-class GroupSteps:
+class GroupSteps(StepPerformer):
     """Performs the steps in which members come and go, one after the other or at once."""
 
-    def __init__(self, changes: Changes, injections: Injections) -> None:
-        self._changes = changes
-        self._injections = injections
-        self._members = changes.members
-        self._testbed = changes.testbed
+    def __init__(self, changes: Changes) -> None:
+        super().__init__(changes)
         self._round = 0
 
     async def form(self, step: Form) -> None:
@@ -55,18 +48,11 @@ class GroupSteps:
             stage = "warm" if step.change in ("grow", "mass-start") else "fault"
             await self._changes.make(step.change, join, members=size, round_=self._round, stage=stage)
 
-    async def join_one(self, step: JoinOne) -> None:
-        def join() -> None:
-            self._members.join(1)
-
-        members = self._members.present + 1
-        await self._changes.make("join", join, members=members, round_=step.round, counted=True)
-
     async def join_behind(self, step: JoinBehind) -> None:
         view = self._members.view
 
         def others_rebalance() -> bool:
-            self._members.check()
+            self._members.check_joining()
             done = view.rebalanced()  # where nobody waits for the others, a rebalance takes milliseconds
             return any(
                 process in view.rebalancing() or done.get(process, 0) > ended for process, ended in before.items()
@@ -82,25 +68,11 @@ class GroupSteps:
         detail = {"target": self._members.process_at(self._members.next_places(1)[0])}
         await self._changes.make("join-behind", join, members=self._members.present + 2, detail=detail)
 
-    async def leave_one(self, _: LeaveOne) -> None:
-        async def leave() -> None:
-            leave = await self._injections.set_up("leave", "owner")
-            await leave.inject()
-
-        await self._changes.make("leave", leave, members=self._members.present - 1)
-
-    async def kill_owner(self, _: KillOwner) -> None:
-        async def kill() -> None:
-            kill = await self._injections.set_up("kill", "owner")
-            await self._injections.strike("kill", kill)
-
-        await self._changes.make("crash", kill, members=self._members.present - 1)
-
     async def add_partitions(self, step: AddPartitions) -> None:
         topic = self._testbed.request.parameters.topic_names[0]
         before = sum(tp.topic == topic for tp in self._members.view.partitions)
         after = step.partitions_after(before)
-        age_s = self._changes.configuration.metadata_age_ms / 1000
+        age_s = self._configuration.metadata_age_ms / 1000
 
         async def grow() -> None:
             self._members.view.grow(await self._testbed.grow_topic(topic, after))
@@ -125,7 +97,7 @@ class GroupSteps:
     async def steady(self, _: Steady) -> None:
         self._changes.enter_stage("steady")
         view = self._members.view
-        commit_ms = self._changes.configuration.commit_interval_ms
+        commit_ms = self._configuration.commit_interval_ms
         patience_s = SETTLE_S + min(commit_ms, _COMMIT_INTERVAL_MS_MAX) / 1000
 
         def everywhere(offsets: Mapping[TopicPartition, int]) -> bool:

@@ -7,57 +7,28 @@ from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from comparison.scenarios.plan.faults import fault_named
-from comparison.scenarios.run.link_faults import Close, Cut, Delay, GrowingDelay, HalfOpen
-from comparison.scenarios.run.member_faults import Expire, ListenerException, SetData, Slow, SlowRecord, StuckRecord
-from comparison.scenarios.run.membership_faults import Join, Leave, RollingRestart, Unsubscribe
-from comparison.scenarios.run.network_faults import Disconnect
-from comparison.scenarios.run.process_faults import (
-    ClockStep,
-    DiskFull,
-    Flap,
-    Freeze,
-    Kill,
-    QuorumLoss,
-    Restart,
-    SlowStart,
-)
+from comparison.scenarios.plan.faults import FAULTS, fault_named
+from comparison.scenarios.plan.step_names import name_of
+from comparison.scenarios.run import link_faults, member_faults, membership_faults, network_faults, process_faults
+from comparison.scenarios.run.changes import sleep_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.scenarios.plan.faults import Given
+    from comparison.scenarios.plan.step import MeasuredFault
     from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject, Settle
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.performer import Performer
 
-#: What performs each fault of `comparison.scenarios.plan.faults`.
-_PERFORMERS: dict[str, type[Performer]] = {
-    "kill": Kill,
-    "freeze": Freeze,
-    "restart": Restart,
-    "slow-start": SlowStart,
-    "flap": Flap,
-    "join": Join,
-    "leave": Leave,
-    "unsubscribe": Unsubscribe,
-    "rolling-restart": RollingRestart,
-    "cut": Cut,
-    "delay": Delay,
-    "growing-delay": GrowingDelay,
-    "half-open": HalfOpen,
-    "close": Close,
-    "disconnect": Disconnect,
-    "quorum-loss": QuorumLoss,
-    "disk-full": DiskFull,
-    "clock-step": ClockStep,
-    "expire": Expire,
-    "set-data": SetData,
-    "listener-exception": ListenerException,
-    "slow": Slow,
-    "slow-record": SlowRecord,
-    "stuck-record": StuckRecord,
+_CLASSES = {
+    name_of(each): each
+    for module in (link_faults, member_faults, membership_faults, network_faults, process_faults)
+    for each in vars(module).values()
+    if isinstance(each, type)
 }
+#: What performs each fault of `comparison.scenarios.plan.faults`: `slow-start` is performed by the class `SlowStart`.
+_PERFORMERS: dict[str, type[Performer]] = {name: _CLASSES[name] for name in FAULTS}
 PERFORMERS: Mapping[str, type[Performer]] = MappingProxyType(_PERFORMERS)
 
 
@@ -110,6 +81,36 @@ class Injections:
 
     async def settle(self, _: Settle) -> None:
         await self._settle()
+
+    async def measure(self, step: MeasuredFault) -> None:
+        """Perform a fault as one change of the group; a member that is to be back comes back in it."""
+        made, members = self._changes.configuration, self._changes.members
+        away_ms = step.away(made.session_ms, made.delay_ms)
+        performer = await self.set_up(step.fault, step.target)
+
+        async def change() -> None:
+            begun = asyncio.get_running_loop().time()
+            if step.is_traced:
+                await self.strike(step.fault, performer)
+            else:
+                await performer.inject()
+            if away_ms is not None:
+                await sleep_until(begun + away_ms / 1000)
+                await performer.heal()
+
+        detail = None
+        if away_ms is not None:
+            life = members.next_at(members.place_of(performer.target))
+            detail = {"target": performer.target, "life": life, "away_ms": away_ms}
+        turnover = step.turnover(members.present, members.present)
+        await self._changes.make(
+            step.change,
+            change,
+            members=members.present + turnover.joined - turnover.gone,
+            round_=step.number,
+            counted=step.is_counted,
+            detail=detail,
+        )
 
     # -- parts of steps ------------------------------------------------------------------------------------------
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
+from comparison.scenarios.run.changes import StepPerformer
 from comparison.scenarios.run.process_faults import START_S
-from kernel.designs import DESIGNS
 from kernel.platform.swept_folder import swept_folder
 from kernel.trace.events import Role
 from kernel.waiting import until
@@ -16,34 +14,19 @@ from kernel.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.scenarios.plan.points import Point
+    from comparison.designs.profile import Point
     from comparison.scenarios.plan.vocabulary import KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
-    from comparison.scenarios.run.changes import Changes
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal (proc(5), the state after the command's name)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError:  # it has ended
-        return False
-    return stat.rpartition(")")[2].split()[0] == "T"
-
-
-class KillSteps:
+class KillSteps(StepPerformer):
     """Performs `KillAtPoint`."""
-
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._members = changes.members
-        self._testbed = changes.testbed
 
     async def kill_at_point(self, step: KillAtPoint) -> None:
         """Let a member join, wait until a process has stopped itself at the point, and kill the target."""
         changes = self._changes
         changes.enter_stage("fault")
-        point = point_named(self._testbed.request.design, step.point)
+        point = point_named(self._design.name, step.point)
         decider = self._members.view.decider
         # A frozen process is stopped already, at no point.
         can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
@@ -52,7 +35,7 @@ class KillSteps:
         assert broker.child is not None
         members = self._members.present + (step.target != "member")
         passing = [broker.child if point.role is Role.BROKER else self._members.child(name)]
-        if point.role is Role.MEMBER and DESIGNS[self._testbed.request.design].reconciles:
+        if point.role is Role.MEMBER and self._design.reconciles:
             # Only a member that has to give something up passes any point, and who that is, is not known yet.
             passing = [self._members.child(owner) for owner in self._members.view.owning_processes()]
         changes.tracer.emit("change_started", change="kill", round=1, members=members, detail={"point": point.name})
@@ -80,10 +63,11 @@ class KillSteps:
         halted: list[ChildProcess] = []
 
         def stopped() -> bool:
+            self._members.check_joining()
             for child in passing:
                 if child.returncode is not None:
                     raise child.failure(f"it was to stop at {point.name}")
-            halted[:] = [child for child in passing if is_stopped(child.pid)]
+            halted[:] = [child for child in passing if child.process.is_stopped]
             return bool(halted)
 
         with swept_folder("rebalance-lab-halt-") as (folder, _):
@@ -98,6 +82,6 @@ class KillSteps:
     async def _kill_server(self, halted: ChildProcess) -> None:
         """The only server dies, the stopped process goes on, and the server is started again with its data."""
         (server,) = self._testbed.zookeeper.servers
-        await asyncio.to_thread(server.kill)
+        await self._testbed.runtime.threads.run(server.kill)
         halted.thaw()
         await self._testbed.zookeeper.restart([server], START_S)

@@ -45,16 +45,16 @@ class _OfLink(OurPerformer):
     async def _found(self, kind: TargetKind, end: str) -> list[Cable]:
         zookeeper = self.testbed.zookeeper
         if kind is TargetKind.SERVERS:
-            server = await asyncio.to_thread(zookeeper.server, end)
+            server = await self.testbed.runtime.threads.run(zookeeper.server, end)
             self._end, self._server = f"zookeeper-{server.number}", server
             return [Cable(proxy, frozenset, connects) for proxy, connects in zookeeper.links_of(server.number)]
         if kind is TargetKind.BROKER_ZOOKEEPER:
             broker = self.testbed.broker(end)
             self._end = broker.life
             assert broker.child is not None
-            return [Cable(proxy, of_process(broker.child.pid), True) for proxy in zookeeper.client_proxies.values()]
+            return [Cable(proxy, of_process(broker.child), True) for proxy in zookeeper.client_proxies.values()]
         self._end = self.member(end)
-        picks = of_process(self.members.child(self._end).pid)
+        picks = of_process(self.members.child(self._end))
         if kind is TargetKind.MEMBER_DATA:
             proxies = [self.testbed.data_proxy]
         else:

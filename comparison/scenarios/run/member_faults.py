@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from comparison.scenarios.run.performer import OurPerformer
-from comparison.scenarios.testbed.sessions import expire
+from comparison.scenarios.testbed.sessions import expire_from_outside
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.session import ZooKeeperSession
 
 _TIMEOUT_MS = 10_000
@@ -33,7 +34,7 @@ class Expire(OurPerformer):
         addresses = self.testbed.zookeeper.connect_for_member(victim=False)
         for name in names:
             for session in list(known.get(name, {}).values()):  # a new one may come meanwhile
-                await expire(addresses, session)
+                await expire_from_outside(addresses, session, self.testbed.runtime)
 
 
 class SetData(OurPerformer):
@@ -46,6 +47,7 @@ class SetData(OurPerformer):
             connection_timeout_ms=_TIMEOUT_MS,
             tracer=SilentTracer(),
             name="by-hand",
+            bridge=self.testbed.runtime.edge(Bridge),
         )
         async with session:
             await session.set(paths.owner(self.testbed.group, topic, number), _BY_HAND)

@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.run.changes import sleep_until
+from comparison.scenarios.run.changes import StepPerformer
 from kernel.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.scenarios.plan.membership_vocabulary import (
-        CrashAndReturn,
         DuplicateInstance,
         JoinAndLeave,
         SlowApplication,
         StartAnew,
     )
     from comparison.scenarios.run.changes import Changes
-    from comparison.scenarios.run.injections import Injections
 
-RETURN, DUPLICATE = "crash-and-return", "duplicate"
+DUPLICATE = "duplicate"
 
 
-class MembershipSteps:
+class MembershipSteps(StepPerformer):
     """Performs the steps in which it matters who is who."""
 
-    def __init__(self, changes: Changes, injections: Injections) -> None:
-        self._changes = changes
-        self._injections = injections
-        self._members = changes.members
+    def __init__(self, changes: Changes) -> None:
+        super().__init__(changes)
         self._settings: Mapping[str, str] = {}  #: of members that join after the group was started anew
         self._begun = 0
         self._labelled = 0
-
-    async def crash_and_return(self, step: CrashAndReturn) -> None:
-        name = self._members.choose_owner()
-        place = self._members.place_of(name)
-        made = self._changes.configuration
-        away_ms = step.away(made.session_ms, made.delay_ms)
-
-        async def go_and_come_back() -> None:
-            begun = time.monotonic()
-            await self._injections.strike("kill", await self._injections.set_up("kill", place))
-            await sleep_until(begun + away_ms / 1000)
-            await self._members.come_back(place)
-
-        detail = {"target": name, "life": self._members.next_at(place), "away_ms": away_ms}
-        present = self._members.present
-        await self._changes.make(RETURN, go_and_come_back, members=present, detail=detail)
 
     async def duplicate_instance(self, _: DuplicateInstance) -> None:
         view, name = self._members.view, self._members.choose_owner()

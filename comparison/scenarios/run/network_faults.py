@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from comparison.scenarios.run.performer import OurPerformer
 from kernel.zookeeper.servers import Detachable
 
@@ -14,20 +12,20 @@ class Disconnect(OurPerformer):
     async def setup(self) -> None:
         zookeeper = self.testbed.zookeeper
         end, _, other = self.target.partition("->")
-        self._server = await asyncio.to_thread(zookeeper.server, end)
+        self._server = await self.testbed.runtime.threads.run(zookeeper.server, end)
         self.target = f"zookeeper-{self._server.number}->{other}"
         self._clients = zookeeper.client_proxies[self._server.number]
         self._peers = [proxy for proxy, _ in zookeeper.links_of(self._server.number)]
 
     async def inject(self) -> None:
         if isinstance(self._server, Detachable):
-            await asyncio.to_thread(self._server.disconnect)
+            await self.testbed.runtime.threads.run(self._server.disconnect)
             return
         self._broken = [(self._clients, self._clients.close()), *((proxy, proxy.cut()) for proxy in self._peers)]
 
     async def heal(self) -> None:
         if isinstance(self._server, Detachable):
-            await asyncio.to_thread(self._server.connect)
+            await self.testbed.runtime.threads.run(self._server.connect)
             return
         for proxy, fault in self._broken:
             proxy.heal(fault)

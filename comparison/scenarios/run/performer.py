@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.testbed.link_ownership import ports_of_process
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from comparison.scenarios.plan.faults import Given
+    from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.reach import Group
     from comparison.scenarios.testbed.group_members import GroupMembers
@@ -68,9 +68,6 @@ class OurPerformer(Performer):
     members: GroupMembers
     testbed: Testbed
 
-    def __init__(self, changes: Changes, target: str, values: Mapping[str, Given]) -> None:
-        super().__init__(changes, target, values)
-
 
 class Together(OurPerformer):
     """Several performers as one fault of one target."""
@@ -96,10 +93,10 @@ class Together(OurPerformer):
             part.abandon()
 
 
-def of_process(pid: int) -> Picks:
+def of_process(child: ChildProcess) -> Picks:
     """Picks the connections of a process at a proxy."""
 
     def picks(ports: Collection[int]) -> Collection[int]:
-        return ports_of_process(pid).intersection(ports)
+        return child.process.ports.intersection(ports)
 
     return picks

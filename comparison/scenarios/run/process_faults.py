@@ -44,7 +44,7 @@ class _OfProcess(OurPerformer):
 
     async def setup(self) -> None:
         if self._kind is TargetKind.SERVER:
-            self._server = await asyncio.to_thread(self.testbed.zookeeper.server, self.target)
+            self._server = await self.testbed.runtime.threads.run(self.testbed.zookeeper.server, self.target)
             self.target = f"zookeeper-{self._server.number}"
         elif self._kind is TargetKind.BROKER:
             self._broker = self.testbed.broker(self.target)
@@ -63,7 +63,7 @@ class _OfProcess(OurPerformer):
 
     async def kill(self) -> None:
         if self._kind is TargetKind.SERVER:
-            await asyncio.to_thread(self.server.kill)
+            await self.testbed.runtime.threads.run(self.server.kill)
         elif self._kind is TargetKind.BROKER:
             await self.testbed.kill_broker(self.broker)
         else:
@@ -81,7 +81,7 @@ class Kill(_OfProcess):
 class Freeze(_OfProcess):
     async def inject(self) -> None:
         if self._kind is TargetKind.SERVER:
-            await asyncio.to_thread(self.server.pause)
+            await self.testbed.runtime.threads.run(self.server.pause)
         elif self._kind is TargetKind.BROKER:
             assert self.broker.child is not None
             self.broker.child.freeze()
@@ -109,7 +109,7 @@ class Freeze(_OfProcess):
 class Restart(_OfProcess):
     async def inject(self) -> None:
         if self._kind is TargetKind.SERVER:
-            await asyncio.to_thread(self.server.stop)
+            await self.testbed.runtime.threads.run(self.server.stop)
         elif self._kind is TargetKind.BROKER:
             await self.testbed.stop_broker(self.broker)
         else:
@@ -179,12 +179,12 @@ class QuorumLoss(OurPerformer):
 
     async def setup(self) -> None:
         servers = self.testbed.zookeeper.servers
-        leader = await asyncio.to_thread(self.testbed.zookeeper.server, "leader")
+        leader = await self.testbed.runtime.threads.run(self.testbed.zookeeper.server, "leader")
         self._dead = [leader, next(server for server in servers if server is not leader)]
 
     async def inject(self) -> None:
         for server in self._dead:
-            await asyncio.to_thread(server.kill)
+            await self.testbed.runtime.threads.run(server.kill)
 
     async def heal(self) -> None:
         await self.testbed.zookeeper.restart(self._dead, START_S)

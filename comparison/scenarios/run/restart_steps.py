@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.run.changes import StepPerformer
 from comparison.scenarios.testbed.group_members import NobodyThere
-from kernel.designs import DESIGNS
 from kernel.waiting import until
 
 if TYPE_CHECKING:
@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from comparison.scenarios.run.changes import Changes
 
 
-class Restarts:
+class Restarts(StepPerformer):
     """Performs the steps that restart a process."""
 
     def __init__(self, changes: Changes) -> None:
-        self._changes = changes
-        self._members = changes.members
-        self._design = DESIGNS[changes.testbed.request.design]
+        super().__init__(changes)
         self._restarts = 0
 
     async def restart_each(self, step: RestartEach) -> None:
@@ -57,13 +55,13 @@ class Restarts:
 
     def _went_through_one(self, before: dict[str, int]) -> bool:
         """Whether every present process has ended a rebalance since."""
-        self._members.check()
+        self._members.check_joining()
         now = self._members.view.rebalanced()
         return all(ended > before.get(process, 0) for process, ended in now.items())
 
     async def resubscribe(self, step: Resubscribe) -> None:
         """Change a member's topics, in its process if its design can, otherwise in a new one."""
-        names = self._changes.testbed.request.parameters.topic_names
+        names = self._testbed.request.parameters.topic_names
         topics = [names[number] for number in step.topics]
         place = self._members.places[step.place - 1]
         if place not in self._members.present_places:

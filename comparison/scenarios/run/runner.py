@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.plan.scenario import Scenario
-    from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.processes.children import Processes
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
     from kernel.values import TopicPartition
@@ -66,7 +65,7 @@ class Run:
     def __init__(
         self,
         request: RunRequest,
-        fork_server: ForkServer,
+        processes: Processes,
         on_stage: Callable[[str], None],
         record: RunRecord,
         play: Player = nobody,
@@ -77,17 +76,18 @@ class Run:
         self._on_stage = on_stage
         #: Until the run has ended: the outcome of one that was aborted.
         self.outcome = RunOutcome(outcome="failed", error="the run was aborted", seconds=0.0, baseline={})
+        self._runtime = processes.runtime
         self._tracer = self._writer(Role.RUNNER, "runner")
         self._proxy_tracer = self._writer(Role.PROXY, "proxy")
-        self._testbed = Testbed(request, fork_server, self._tracer, self._proxy_tracer, record, lent)
+        self._testbed = Testbed(request, processes, self._tracer, self._proxy_tracer, record, lent)
         members = members_in_all(request.scenario, request.parameters)
-        self._members = GroupMembers(self._testbed, fork_server, -(-members // request.scenario.members_per_process))
+        self._members = GroupMembers(self._testbed, -(-members // request.scenario.members_per_process))
         self._nemesis = Nemesis(self._testbed, self._members, self._enter, play)
 
     def _writer(self, role: Role, process: str) -> TraceWriter:
         self._record.add_traces(role, [process])
         path = self._request.run_dir / "trace" / f"{process}.jsonl"
-        return TraceWriter(path, self._request.trace_identity(role, process))
+        return TraceWriter(path, self._request.trace_identity(role, process), clock=self._runtime.clock)
 
     async def perform(self, interrupted: asyncio.Event) -> RunOutcome:
         """Run to the end, the time limit or the interrupt.
@@ -107,7 +107,7 @@ class Run:
         return outcome
 
     async def _perform(self, interrupted: asyncio.Event) -> RunOutcome:
-        begun = time.monotonic()
+        begun = asyncio.get_running_loop().time()
         self._tracer.emit("run_started", parameters=_detail(self._request))
         # Any other exception is a bug of ours: the run is then not complete.
         outcome, error = "failed", ""
@@ -140,7 +140,7 @@ class Run:
             try:
                 await self._stop(outcome, error)
             finally:
-                self.outcome = replace(self.outcome, seconds=round(time.monotonic() - begun, 3))
+                self.outcome = replace(self.outcome, seconds=round(asyncio.get_running_loop().time() - begun, 3))
         return self.outcome
 
     async def _perform_steps(self) -> None:
@@ -184,7 +184,7 @@ class Run:
         zookeeper = self._testbed.zookeeper
         at_once = outcome == "interrupted"
         async with contextlib.AsyncExitStack() as last_to_first:
-            last_to_first.push_async_callback(asyncio.to_thread, zookeeper.write_observations)
+            last_to_first.push_async_callback(self._runtime.threads.run, zookeeper.write_observations)
             last_to_first.callback(self._proxy_tracer.close)
             last_to_first.callback(self._tracer.close)
             last_to_first.push(self._ended(outcome, error))
@@ -243,7 +243,7 @@ def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
 async def perform(
     request: RunRequest,
     provenance: Mapping[str, object],
-    fork_server: ForkServer,
+    processes: Processes,
     interrupted: asyncio.Event,
     on_stage: Callable[[str], None] = lambda _: None,
     play: Player = nobody,
@@ -266,7 +266,7 @@ async def perform(
         **_kept_files(request),
     }
     record = RunRecord(request.run_dir, about)
-    run = Run(request, fork_server, on_stage, record, play, lent)
+    run = Run(request, processes, on_stage, record, play, lent)
     try:
         return await run.perform(interrupted)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from comparison.scenarios.plan.step import OwnStep
+from comparison.scenarios.plan.step import MeasuredFault, OwnStep
 from comparison.scenarios.plan.step_names import STEPS, name_of
 from comparison.scenarios.plan.vocabulary import Steady
 from comparison.scenarios.run.changes import Changes
@@ -32,34 +32,24 @@ async def nobody(_: Changes) -> None:
     """Return at once: nobody plays."""
 
 
-class _Played:
-    """Performs what is asked for by hand."""
-
-    def __init__(self, changes: Changes, play: Player) -> None:
-        self._changes = changes
-        self._play = play
-
-    async def played(self, _: Step) -> None:
-        await self._play(self._changes)
-
-
 def performers(
     changes: Changes, injections: Injections, play: Player = nobody
 ) -> Mapping[str, Callable[[Any], Awaitable[None]]]:
-    """What performs each kind of step, by its name: `kill-owner` by the method `kill_owner` of one of these."""
+    """What performs each kind of step but faults, by its name: `freeze-owner` by the method `freeze_owner`."""
     of_all = (
-        GroupSteps(changes, injections),
+        GroupSteps(changes),
         Faults(changes, injections),
         Restarts(changes),
-        MembershipSteps(changes, injections),
+        MembershipSteps(changes),
         CopySteps(changes),
         KillSteps(changes),
         injections,
-        _Played(changes, play),
     )
-    names = (*STEPS, "played")
-    methods = {name: name.replace("-", "_") for name in names}
-    return {name: getattr(each, method) for name, method in methods.items() for each in of_all if hasattr(each, method)}
+    methods = {name: name.replace("-", "_") for name in STEPS}
+    found = {
+        name: getattr(each, method) for name, method in methods.items() for each in of_all if hasattr(each, method)
+    }
+    return {**found, "played": lambda _: play(changes)}
 
 
 class Nemesis:
@@ -81,6 +71,9 @@ class Nemesis:
         if isinstance(step, OwnStep):
             with own_code(name_of(type(step)), self._changes):
                 await step.perform(self._changes)
+            return
+        if isinstance(step, MeasuredFault):
+            await self._injections.measure(step)
             return
         await self._performers[name_of(type(step))](step)
 

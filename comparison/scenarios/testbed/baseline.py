@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from statistics import median
 from typing import TYPE_CHECKING
 
 from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
+    from kernel.runtime import Runtime
     from kernel.zookeeper.operations import WatchFired
 
 _TIMEOUT_MS = 10_000
@@ -21,23 +22,25 @@ _SAMPLES = 15
 _ROOT = "/rebalance-lab-baseline"
 
 
-async def measure_baseline(connect_string: str) -> dict[str, float]:
+async def measure_baseline(connect_string: str, runtime: Runtime) -> dict[str, float]:
     """Medians in milliseconds of a create, a read, and the time from a write to its watch's notification.
 
     Leaves nothing behind. Raises `Unavailable`.
     """
+    now_ns = runtime.clock.monotonic_ns
     async with await ZooKeeperSession.open(
         connect_string,
         session_timeout_ms=_TIMEOUT_MS,
         connection_timeout_ms=_TIMEOUT_MS,
         tracer=SilentTracer(),
         name="baseline",
+        bridge=runtime.edge(Bridge),
     ) as session:
         await session.ensure_path(_ROOT)
         paths = [f"{_ROOT}/{number}" for number in range(_SAMPLES)]
-        creates = [await _timed(session.create(path, b"x" * 64)) for path in paths]
-        gets = [await _timed(session.get(path)) for path in paths]
-        notifications = [await _notified(session, path) for path in paths]
+        creates = [await _timed(session.create(path, b"x" * 64), now_ns) for path in paths]
+        gets = [await _timed(session.get(path), now_ns) for path in paths]
+        notifications = [await _notified(session, path, now_ns) for path in paths]
         for path in (*paths, _ROOT):
             await session.delete(path)
     return {
@@ -47,21 +50,21 @@ async def measure_baseline(connect_string: str) -> dict[str, float]:
     }
 
 
-async def _timed(operation: Awaitable[object]) -> float:
+async def _timed(operation: Awaitable[object], now_ns: Callable[[], int]) -> float:
     """Milliseconds of an operation. A coroutine starts when it is awaited, so this is all of its time."""
-    begun = time.monotonic_ns()
+    begun = now_ns()
     await operation
-    return (time.monotonic_ns() - begun) / 1e6
+    return (now_ns() - begun) / 1e6
 
 
-async def _notified(session: ZooKeeperSession, path: str) -> float:
+async def _notified(session: ZooKeeperSession, path: str, now_ns: Callable[[], int]) -> float:
     notified: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def fired(_: WatchFired) -> None:
         if not notified.done():
-            notified.set_result(time.monotonic_ns())
+            notified.set_result(now_ns())
 
     await session.get(path, watch=fired)
-    begun = time.monotonic_ns()
+    begun = now_ns()
     await session.set(path, b"y")
     return (await asyncio.wait_for(notified, _TIMEOUT_MS / 1000) - begun) / 1e6

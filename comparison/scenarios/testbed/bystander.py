@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.processes.children import ChildFailed, ChildProcess
+from comparison.scenarios.processes.children import ChildFailed
 from kernel.trace.events import Role
 from kernel.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.processes.children import ChildProcess, OnEvent
     from kernel.trace.writer import Tracer
+
+    #: Starts a module's process, under a name.
+    Start = Callable[[str, str, OnEvent], Awaitable[ChildProcess]]
 
 BYSTANDER_MODULE = "comparison.scenarios.processes.bystander_process"
 _NAME = "bystander"
@@ -24,20 +27,18 @@ _START_S = 60.0
 class BystanderChild:
     """The process, from `start` to `stop`."""
 
-    def __init__(self, request: RunRequest, fork_server: ForkServer, tracer: Tracer, record: RunRecord) -> None:
+    def __init__(self, request: RunRequest, tracer: Tracer, record: RunRecord, start: Start) -> None:
         self._request = request
-        self._fork_server = fork_server
         self._tracer = tracer
         self._record = record
+        self._start = start
         self._child: ChildProcess | None = None
         self.operations = 0  #: answered so far, as it last reported
         self._error = ""
 
     async def start(self, connect_string: str) -> None:
         """Start it, and wait until it operates. Raises `ChildFailed`."""
-        log = self._request.run_dir / f"{_NAME}.log"
-        self._child = await ChildProcess.spawn(self._fork_server, BYSTANDER_MODULE, _NAME, log, self.heard)
-        self._tracer.emit("process_started", target=_NAME, child_pid=self._child.pid)
+        self._child = await self._start(BYSTANDER_MODULE, _NAME, self.heard)
         self._record.add_traces(Role.BYSTANDER, [_NAME])
         self._child.send({**self._request.identity(_NAME), "zookeeper": connect_string})
 

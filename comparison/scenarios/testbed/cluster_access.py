@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from comparison.consumers import CONSUMERS, commits_of
 from comparison.topic_admin import partitions_led
-from coordinator.client.calls import GroupCalls
-from coordinator.client.consumer.calls import Kip848Calls
-from coordinator.client.server.calls import ServerCalls
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
 from kernel.client.reads import LATEST, list_offset
 from kernel.decimals import decimal
-from kernel.designs import DESIGNS, SERVER
 from kernel.errors import Unavailable
 from kernel.waiting import until
 from kernel.wire.errors import error_name
@@ -41,15 +38,6 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
             raise ValueError(f"{part.strip()!r} is not HOST:PORT")
         pairs.append((host, number))
     return pairs
-
-
-def server_calls(group: str) -> ServerCalls:
-    """Requests of the server design, for commits only."""
-    return ServerCalls(group=group, strategy="", wait_ms=0, patience_ms=0, request_timeout_ms=_TIMEOUT_MS)
-
-
-def _classic_calls(group: str) -> GroupCalls:
-    return GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_TIMEOUT_MS)
 
 
 class ClusterAccess:
@@ -167,17 +155,12 @@ class ClusterAccess:
     ) -> dict[str, str]:
         """Commit as this member of the design; the error name for each partition, '' if accepted."""
         connection = await self._client.connection(await self.coordinator(group))
-        calls: ServerCalls | Kip848Calls | GroupCalls = _classic_calls(group)
-        if design == SERVER:
-            calls = server_calls(group)
-        elif DESIGNS[design].reconciles:
-            calls = Kip848Calls(group=group, request_timeout_ms=_TIMEOUT_MS)
-        answered = await calls.commit(connection, identity, offsets)
+        answered = await CONSUMERS[design].commits(group).commit(connection, identity, offsets)
         return {str(tp): error for tp, error in answered.items()}
 
     async def committed(self, group: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets committed with the coordinator, or NO_OFFSET. Raises `WaitTimeout`."""
-        calls = _classic_calls(group)
+        calls = commits_of(group)
         found: dict[TopicPartition, int] = {}
         said = ""
 

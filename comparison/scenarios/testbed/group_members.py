@@ -7,25 +7,24 @@ own name: the place's, with a number from the second process on (`m1`, `m1.2`, `
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from collections import Counter
+from random import Random
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.processes.children import ChildProcess, ended_within
+from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.processes.lines import WAITING
 from comparison.scenarios.testbed.group_view import QUIET_MS, GroupView
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.waiting import until
+from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.testbed.testbed import Testbed
 
 MEMBER_MODULE = "comparison.scenarios.processes.member_process"
@@ -35,14 +34,18 @@ class NobodyThere(RebalanceLabError):
     """A step is about a member that there is not: the run has failed."""
 
 
+class NeverJoins(WaitTimeout):
+    """A member could not start, so that waiting for it is over at once."""
+
+
 class GroupMembers:
     """Processes at the places `m1`, `m2`, ..., with one or several members each."""
 
-    def __init__(self, testbed: Testbed, fork_server: ForkServer, processes: int) -> None:
-        self._fork_server = fork_server
+    def __init__(self, testbed: Testbed, processes: int) -> None:
         self._testbed = testbed
         self._request = testbed.request
         self._tracer = testbed.tracer
+        self._now_ns = testbed.runtime.clock.monotonic_ns
         heartbeat_ms = self._request.configuration.heartbeat_ms if DESIGNS[self._request.design].stepwise else 0
         self.view = GroupView(testbed.partitions, heartbeat_ms=heartbeat_ms)
         self.places = [f"m{number}" for number in range(1, processes + 1)]
@@ -62,7 +65,7 @@ class GroupMembers:
         self.on_waiting: Callable[[Mapping[str, object]], None] = lambda _: None
         self.joined = 0  #: members started so far, including those that have left
         self.present = 0
-        self.random = random.Random(self._request.parameters.seed)  # reproducible, not secret
+        self.random = Random(self._request.parameters.seed)  # reproducible, not secret
         #: The place to cut off in a split-brain run: chosen before the start, since it connects to other servers.
         self.victim = self._chosen_victim()
 
@@ -82,10 +85,7 @@ class GroupMembers:
         await gather_or_cancel(*(self._spawn(name) for name in self.places))
 
     async def _spawn(self, name: str) -> None:
-        log = self._request.run_dir / f"{name}.log"
-        child = await ChildProcess.spawn(self._fork_server, MEMBER_MODULE, name, log, self._heard)
-        self._children[name] = child
-        self._tracer.emit("process_started", target=name, child_pid=child.pid)
+        self._children[name] = await self._testbed.spawn(MEMBER_MODULE, name, self._heard)
 
     def _heard(self, event: Mapping[str, object]) -> None:
         if event.get("kind") == WAITING:
@@ -99,14 +99,11 @@ class GroupMembers:
     def join(self, count: int, settings: Mapping[str, str] | None = None, design: str = "") -> None:
         """Let `count` more members join at once, with `settings` over the design's own, and of another design."""
         places = self.next_places(count)
-        self._list_traces(places)
-        for place in places:
-            if settings:
-                self._settings[place] = settings
-            if design:
-                self._designs[place] = design
-            self._join(place)
-            self.joined += 1
+        if settings:
+            self._settings |= dict.fromkeys(places, settings)
+        if design:
+            self._designs |= dict.fromkeys(places, design)
+        self.join_at(places)
 
     async def join_spread(
         self, count: int, spread_ms: int, settings: Mapping[str, str] | None = None, design: str = ""
@@ -290,13 +287,11 @@ class GroupMembers:
     def lose(self, name: str) -> None:
         """Do without a process that has ended by itself."""
         self._forget(name)
-        code = self._children[name].returncode
-        self._tracer.emit("process_ended", target=name, how="itself", code=code)
+        self._tracer.emit("process_ended", target=name, how="itself", code=self._children[name].returncode)
 
     async def kill(self, name: str) -> None:
         self._forget(name)
-        code = await self._children[name].kill()
-        self._tracer.emit("process_ended", target=name, how="kill", code=code)
+        self._tracer.emit("process_ended", target=name, how="kill", code=await self._children[name].kill())
 
     def leave(self, name: str) -> None:
         """Command a process to leave the group and exit. Raises `NobodyThere` if it is frozen: it would not hear it."""
@@ -351,6 +346,12 @@ class GroupMembers:
                 raise self._children[name].failure("running")
         self._testbed.check()
 
+    def check_joining(self, *, without: str = "") -> None:
+        """As `check`, for waits in which every member has to take part. Raises `NeverJoins`."""
+        self.check()
+        for name in self.view.never_joining.keys() - self._gone - {without}:
+            raise NeverJoins(f"{name} could not join: {self.view.never_joining[name]}")
+
     async def until_settled(self, timeout_s: float, *, without: str = "") -> None:
         """Wait until each partition has one owner and all members have joined, not counting `without`."""
         present = self.present - bool(without)
@@ -359,8 +360,8 @@ class GroupMembers:
         memberships = present * (1 if DESIGNS[self._request.design].streams_are_threads else streams)
 
         def settled() -> bool:
-            self.check()
-            return self.view.settled(present * streams, memberships, time.monotonic_ns())
+            self.check_joining(without=without)
+            return self.view.settled(present * streams, memberships, self._now_ns())
 
         await until(settled, timeout_s, lambda: f"the group to settle ({self._summary()})")
 
@@ -383,7 +384,7 @@ class GroupMembers:
 
         def quiet() -> bool:
             self.check()
-            return self.view.quiet(time.monotonic_ns(), QUIET_MS)
+            return self.view.quiet(self._now_ns(), QUIET_MS)
 
         await until(quiet, timeout_s, lambda: f"the group to be quiet ({self._summary()})")
 
@@ -392,9 +393,8 @@ class GroupMembers:
         await gather_all(*(self._stop(name, child, at_once=at_once) for name, child in self._children.items()))
 
     async def _stop(self, name: str, child: ChildProcess, *, at_once: bool) -> None:
-        ended_before = child.returncode is not None
+        ended_before, has_left = child.returncode is not None, name in self._gone
         code = await child.stop(at_once=at_once)
-        if name not in self._gone:
-            self._tracer.emit("process_ended", target=name, how="itself" if ended_before else "stop", code=code)
-        elif not ended_before:
-            self._tracer.emit("process_ended", target=name, how="leave", code=code)
+        if not (ended_before and has_left):
+            how = "itself" if ended_before else "leave" if has_left else "stop"
+            self._tracer.emit("process_ended", target=name, how=how, code=code)

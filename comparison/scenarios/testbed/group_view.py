@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from comparison.failures import each_once
 from comparison.ownership.fold import CLAIMS, Ownership, Unit
-from comparison.scenarios.processes.lines import POLLING_STOPPED
+from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class GroupView:
         self.identities: dict[str, tuple[str, int]] = {}
         self.decider = ""  #: the process that assigned last
         self.stopped_polling: set[str] = set()  #: processes that have stopped polling when asked to
+        self.never_joining: dict[str, str] = {}  #: processes with a member that could not start, and why
         self._ownership = Ownership(lambda *_: "")  #: of the one group whose members report here
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
@@ -59,19 +60,6 @@ class GroupView:
             self._ownership.take(event, _number(event["ns"]))
             if kind == "partitions_assigned" and isinstance(event.get("generation"), int):
                 self.identities[process] = (unit.member, _number(event["generation"]))
-        elif kind == "records_delivered":
-            self._advance(self.delivered, event, _number(event["last"]) + 1)
-            return
-        elif kind == "commit_answered":
-            if event["outcome"] == "accepted":
-                self._advance(self.committed, event, _number(event["offset"]))
-            return
-        elif kind == "phase_entered":
-            self.decider = process
-            return
-        elif kind == POLLING_STOPPED:
-            self.stopped_polling.add(process)
-            return
         elif kind == "rebalance_started":
             self._open_rebalances[process] += 1
             self._begun_rebalances[process] += 1
@@ -83,8 +71,23 @@ class GroupView:
             self._ownership.take(event, _number(event["ns"]))
             self._arrived.discard((process, unit.member))
         else:
+            self._note(kind, process, event)
             return
         self.moved_ns = _number(event["ns"])
+
+    def _note(self, kind: str, process: str, event: Mapping[str, object]) -> None:
+        """Apply what does not concern ownership."""
+        if kind == "records_delivered":
+            self._advance(self.delivered, event, _number(event["last"]) + 1)
+        elif kind == "commit_answered":
+            if event["outcome"] == "accepted":
+                self._advance(self.committed, event, _number(event["offset"]))
+        elif kind == "phase_entered":
+            self.decider = process
+        elif kind == POLLING_STOPPED:
+            self.stopped_polling.add(process)
+        elif kind == NEVER_JOINS:
+            self.never_joining[process] = str(event["error"])
 
     def _complete(self, unit: Unit, event: Mapping[str, object]) -> None:
         """A member's rebalance has ended."""

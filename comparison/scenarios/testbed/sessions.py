@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 from kernel.errors import Unavailable
+from kernel.runtime import REAL, Runtime
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 
 _SUPER_SECRET = 0xB3415C00
@@ -28,12 +29,12 @@ def password_of(session_id: int) -> bytes:
     return struct.pack("<4I", *words)
 
 
-async def expire(connect_string: str, session_id: int) -> None:
+async def expire_from_outside(connect_string: str, session_id: int, runtime: Runtime = REAL) -> None:
     """End a session: its ephemeral znodes are deleted, and its client learns that it has expired.
 
     Raises `Unavailable` if no server confirms it.
     """
     signed = session_id - (1 << 64) if session_id >= 1 << 63 else session_id
     credentials = SessionCredentials(signed, password_of(signed))
-    if not await end_session(connect_string, credentials, timeout_s=_TIMEOUT_S):
+    if not await runtime.edge(end_session)(connect_string, credentials, timeout_s=_TIMEOUT_S):
         raise Unavailable(f"no server at {connect_string} ended session 0x{session_id:x}")

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.processes.children import OnEvent
-    from comparison.scenarios.processes.fork_server import ForkServer
+    from comparison.scenarios.processes.children import OnEvent, Processes
     from comparison.scenarios.testbed.lent import LentEnsemble
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
 
 BROKER_MODULE = "comparison.scenarios.processes.broker_process"
@@ -40,7 +40,8 @@ COORDINATING_BROKER = 2
 class BrokerChild:
     """One broker process and its port."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, runtime: Runtime) -> None:
+        self._runtime = runtime
         self.node_id = node_id
         self.name = f"broker-{node_id}"
         self.port = 0
@@ -57,7 +58,7 @@ class BrokerChild:
         It does where ports cannot be kept, unless a proxy must know the port before.
         """
         if not self._own_port and (KEPT or is_proxied):
-            self._reserved = ReservedPorts(1)
+            self._reserved = self._runtime.edge(ReservedPorts)(1)
             (self._own_port,) = self._reserved.numbers
         return self._own_port
 
@@ -93,7 +94,7 @@ class Testbed:
     def __init__(
         self,
         request: RunRequest,
-        fork_server: ForkServer,
+        processes: Processes,
         tracer: Tracer,
         proxy_tracer: Tracer,
         record: RunRecord,
@@ -101,10 +102,11 @@ class Testbed:
     ) -> None:
         self.request = request
         self.record = record
-        self._fork_server = fork_server
+        self._processes = processes
+        self.runtime = processes.runtime
         self.tracer = tracer
-        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer, record, lent)
-        self.brokers = [BrokerChild(number) for number in range(1, request.parameters.brokers + 1)]
+        self.zookeeper = ZooKeeperBed(request, tracer, proxy_tracer, record, processes.runtime, lent)
+        self.brokers = [BrokerChild(number, processes.runtime) for number in range(1, request.parameters.brokers + 1)]
         self.partitions = tuple(
             TopicPartition(topic, number)
             for topic in request.parameters.topic_names
@@ -120,7 +122,7 @@ class Testbed:
         self.data_proxy: TcpProxy | None = TcpProxy("data", proxy_tracer) if request.data_is_proxied else None
         #: Only in runs that measure what others notice.
         self.bystander: BystanderChild | None = (
-            BystanderChild(request, fork_server, tracer, record) if request.has_bystander else None
+            BystanderChild(request, tracer, record, self.spawn) if request.has_bystander else None
         )
         self._access: ClusterAccess | None = None
         self._load: Load | None = None
@@ -163,7 +165,7 @@ class Testbed:
     async def start(self) -> None:
         """Start everything, the load last. Raises a `RebalanceLabError` when a part does not start."""
         await gather_or_cancel(self.zookeeper.start(), *(self._spawn(broker) for broker in self.brokers))
-        self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False))
+        self.baseline = await measure_baseline(self.zookeeper.connect_for_member(victim=False), self.runtime)
         for broker in self.brokers:
             await self._configure(broker)
             if self.request.coordinator_is_proxied:
@@ -276,7 +278,7 @@ class Testbed:
     async def spawn(self, module: str, name: str, heard: OnEvent) -> ChildProcess:
         """Start `module.main()` in a process of that name, which waits for its configuration."""
         log = self.request.run_dir / f"{name}.log"
-        child = await ChildProcess.spawn(self._fork_server, module, name, log, heard)
+        child = await ChildProcess.spawn(self._processes, module, name, log, heard)
         self.tracer.emit("process_started", target=name, child_pid=child.pid)
         return child
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-import time
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from comparison.scenarios.plan.faults import TargetKind
@@ -22,7 +21,6 @@ from comparison.scenarios.testbed.observed_offsets import OffsetWrite, answered_
 from comparison.scenarios.testbed.observer import ReplayClock, write_observed, write_offsets
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
-from kernel.clock import SystemClock
 from kernel.designs import DESIGNS
 from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, UserError
 from kernel.trace.events import Role
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from comparison.run_folder import RunRecord
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.testbed.lent import LentEnsemble
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
     from kernel.zookeeper.servers import Server
@@ -65,9 +64,11 @@ class ZooKeeperBed:
         tracer: Tracer,
         proxy_tracer: Tracer,
         record: RunRecord,
+        runtime: Runtime,
         lent: LentEnsemble | None = None,
     ) -> None:
         self._record = record
+        self._runtime = runtime
         self._request = request
         self._tracer = tracer
         self._lent = lent
@@ -79,7 +80,7 @@ class ZooKeeperBed:
         self._proxy_tracer = proxy_tracer
         self._opened = contextlib.ExitStack()
         self._opening: asyncio.Future[Any] | None = None
-        self._given_up = threading.Event()
+        self._given_up = Event()
         self.servers: tuple[Server, ...] = ()
         self._addresses: tuple[tuple[str, int], ...] = ()
         self.connect_string = ""
@@ -103,7 +104,7 @@ class ZooKeeperBed:
             raise UserError(
                 f"{self._request.scenario.name} cuts links between servers: it needs the embedded ZooKeeper or docker"
             )
-        await asyncio.to_thread(require_serving, target)
+        await self._runtime.threads.run(require_serving, target)
         # Not ours: a chroot of our own, and no counters, which include other clients.
         self.connect_string = await make_chroot(target.connect_string, chroot_name(self._request.run))
         await self._start_client_proxies(target.addresses)
@@ -111,7 +112,7 @@ class ZooKeeperBed:
             await self._given_log.begin(self.connect_string)
 
     async def _start_ours(self, target: ZooKeeperTarget) -> None:
-        servers = make_servers(
+        servers = self._runtime.edge(make_servers)(
             target,
             self._request.run_dir,
             limits=Limits(
@@ -146,7 +147,7 @@ class ZooKeeperBed:
             await self.member_proxy.start(self.servers[0].client_port)
         await self._start_client_proxies(self._addresses)
         if self._proxies is not None:
-            self.cut_server = await asyncio.to_thread(follower_of, self.servers)
+            self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
 
     @property
     def _sync_limit(self) -> int:
@@ -161,7 +162,7 @@ class ZooKeeperBed:
             self._given_log = GivenLog([server.data_dir for server in lent.servers])
             await self._given_log.begin(self.connect_string)
         await self._start_client_proxies([(server.host, server.client_port) for server in self.servers])
-        self.cut_server = await asyncio.to_thread(follower_of, self.servers)
+        self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
 
     async def _start_client_proxies(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Proxies in front of the servers, by number."""
@@ -182,7 +183,7 @@ class ZooKeeperBed:
         A thread cannot be cancelled, so `stop` makes it give up and waits for it. Otherwise it would leave a server
         behind.
         """
-        making = asyncio.ensure_future(asyncio.to_thread(make))
+        making = asyncio.ensure_future(self._runtime.threads.run(make))
         self._opening = making
         return await asyncio.shield(making)
 
@@ -243,10 +244,10 @@ class ZooKeeperBed:
         ]
         try:
             for server in servers:
-                await asyncio.to_thread(server.stop)
-                await asyncio.to_thread(server.launch)
+                await self._runtime.threads.run(server.stop)
+                await self._runtime.threads.run(server.launch)
             for server in servers:
-                await asyncio.to_thread(server.wait_ready, timeout_s)
+                await self._runtime.threads.run(server.wait_ready, timeout_s)
         finally:
             for task in introducing:
                 task.cancel()
@@ -286,7 +287,7 @@ class ZooKeeperBed:
         if self.servers or self._given_log is not None or DESIGNS[self._request.design].coordinator:
             return
         self._record.add_traces(Role.OBSERVER, ["observer"])
-        self._observer_trace = TraceWriter(self._observations, self._identity())
+        self._observer_trace = TraceWriter(self._observations, self._identity(), clock=self._runtime.clock)
         self._observer = LiveObserver(self.connect_string, group, partitions, self._observer_trace)
         await self._observer.start()
 
@@ -312,11 +313,14 @@ class ZooKeeperBed:
         """Write every server's own counters to the trace, without the bystander's operations; not of a lent one."""
         if self._lent is not None:
             return
+        now_ns = self._runtime.clock.monotonic_ns
         for host, port in self._addresses:
             for _ in range(_READINGS_MAX):
-                asked_ns = time.monotonic_ns()
-                counters = await asyncio.to_thread(read_counters, host, port, timeout_s=_COUNTERS_S)
-                if time.monotonic_ns() - asked_ns <= _READING_NS_MAX:
+                asked_ns = now_ns()
+                counters = await self._runtime.threads.run(
+                    self._runtime.edge(read_counters), host, port, timeout_s=_COUNTERS_S
+                )
+                if now_ns() - asked_ns <= _READING_NS_MAX:
                     break
             others = {name: each for name, each in counters.per_namespace.items() if name != BYSTANDERS}
             for namespace, (reads, writes) in sorted(others.items()):
@@ -327,7 +331,7 @@ class ZooKeeperBed:
                     reads=reads,
                     writes=writes,
                     at=at,
-                    latency_ns=time.monotonic_ns() - asked_ns,
+                    latency_ns=now_ns() - asked_ns,
                 )
 
     async def stop(self) -> None:
@@ -343,7 +347,7 @@ class ZooKeeperBed:
         if not self.servers and self.connect_string:
             with contextlib.suppress(RebalanceLabError):  # if ZooKeeper is gone, the chroot stays
                 await remove_chroot(self.connect_string)
-        await asyncio.to_thread(self._opened.close)
+        await self._runtime.threads.run(self._opened.close)
         for proxies in (self._proxies, self.member_proxy, *self.client_proxies.values()):
             if proxies is not None:
                 await proxies.stop()
@@ -368,7 +372,7 @@ class ZooKeeperBed:
         transactions = self._transactions()
         if not transactions:
             return
-        clock = SystemClock()
+        clock = self._runtime.clock
         self._record.add_traces(Role.OBSERVER, ["observer"])
         write_observed(
             transactions,
@@ -384,6 +388,6 @@ class ZooKeeperBed:
                 return self._given_log.transactions()
             if self._lent is not None:
                 return []  # it has the changes of other runs, and a coordinator's group is not in it
-            return list(read_ensemble([server.data_dir for server in self.servers]))
+            return list(self._runtime.edge(read_ensemble)([server.data_dir for server in self.servers]))
         except FileNotFoundError:
             return []

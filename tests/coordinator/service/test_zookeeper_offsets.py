@@ -51,7 +51,8 @@ async def commit(connection: BrokerConnection, group: str, offsets: dict[int, in
     """The error of each partition of `t`, '' for none."""
     rows = [{"partition_index": p, "committed_offset": o, "committed_metadata": "kept?"} for p, o in offsets.items()]
     body = {"group_id": group, "topics": [{"name": "t", "partitions": rows}]}
-    answer = await connection.call(Api.OffsetCommit, body, version=0)
+    # The thousands of folders of one test are created one by one, which takes a busy machine more than half a minute.
+    answer = await connection.call(Api.OffsetCommit, body, version=0, timeout_ms=100_000)
     return [row.error_code.name for row in answer.topics[0].partitions]
 
 

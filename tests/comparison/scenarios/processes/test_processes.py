@@ -151,7 +151,7 @@ async def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, c
                 "topics": {"t": 1},
                 "zookeeper": chroot,
                 "bootstrap": "",
-                "settings": {"zookeeper.session.timeout.ms": "4000"},
+                "settings": {"zookeeper.session.timeout.ms": "4000", "zookeeper.connection.timeout.ms": "30000"},
                 "members": 2,
             }
         )

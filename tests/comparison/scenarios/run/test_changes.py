@@ -14,6 +14,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.testbed.group_members import GroupMembers
+from kernel.runtime import REAL
 from kernel.values import TopicPartition
 from tests.support.trace.tracers import ListTracer
 
@@ -38,10 +39,9 @@ class Group:
         )
         self.tracer = ListTracer(process="runner")
         testbed: Any = SimpleNamespace(
-            request=request, tracer=self.tracer, partitions=PARTITIONS, check=lambda: None, settings={}
+            request=request, tracer=self.tracer, partitions=PARTITIONS, check=lambda: None, runtime=REAL
         )
-        fork_server: Any = None
-        self.members = GroupMembers(testbed, fork_server, 3)
+        self.members = GroupMembers(testbed, 3)
         self.members.present = 2
         self.changes = Changes(testbed, self.members, lambda _: None)
         self.rebalance("m1", 0, 2)

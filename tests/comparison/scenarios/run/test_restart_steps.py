@@ -30,6 +30,7 @@ class Group:
         self.changes: Any = SimpleNamespace(
             members=self,
             testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
+            configuration=None,
             takeover_s=5.0,
             make=self.make,
             wait_for_phase=self.wait_for_phase,
@@ -54,7 +55,7 @@ class Group:
     def next_at(self, place: str) -> str:
         return f"{place}.2"
 
-    def check(self) -> None: ...
+    def check_joining(self) -> None: ...
 
     def subscribe(self, place: str, topics: list[str]) -> None:
         self.done.append(f"{place} subscribes to {' '.join(topics)}")

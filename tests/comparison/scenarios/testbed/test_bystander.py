@@ -13,10 +13,11 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.bystander_process import NAMESPACE, RATE
-from comparison.scenarios.processes.children import ChildFailed
+from comparison.scenarios.processes.children import ChildFailed, ChildProcess
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.testbed.bystander import BystanderChild
 from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
+from kernel.runtime import REAL
 from kernel.trace.events import Role
 from kernel.waiting import until
 from kernel.zookeeper.counters import read_counters
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from comparison.scenarios.processes.children import OnEvent
     from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 
@@ -41,7 +43,11 @@ async def bystander_in(folder: Path) -> AsyncIterator[tuple[BystanderChild, List
     listed: list[Any] = []
     record: Any = SimpleNamespace(add_traces=lambda role, names: listed.append((role, names)))
     fork_server, tracer = await ForkServer.open(), ListTracer(process="runner")
-    child = BystanderChild(request, fork_server, tracer, record)
+
+    async def spawn(module: str, name: str, heard: OnEvent) -> ChildProcess:
+        return await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", heard)
+
+    child = BystanderChild(request, tracer, record, spawn)
     try:
         yield child, tracer, listed
     finally:
@@ -94,7 +100,7 @@ async def test_counters_are_read_without_the_bystander(
         run="r",
         run_dir=tmp_path,
     )
-    bed = ZooKeeperBed(request, tracer, tracer, record=None)  # type: ignore[arg-type]  # none is needed
+    bed = ZooKeeperBed(request, tracer, tracer, record=None, runtime=REAL)  # type: ignore[arg-type]  # none is needed
     bed._addresses = (address,)
     await bed.count("join-1:before")
     assert read_counters(*address).per_namespace[NAMESPACE] > (0, 0)

@@ -9,6 +9,7 @@ from comparison.scenarios.testbed.baseline import measure_baseline
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from kernel.errors import Unavailable
+from kernel.runtime import REAL
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -40,7 +41,7 @@ async def test_a_run_gets_its_own_chroot_and_leaves_nothing_behind(chroot: str) 
 
 
 async def test_a_baseline_is_measured_and_leaves_nothing_behind(chroot: str) -> None:
-    baseline = await measure_baseline(chroot)
+    baseline = await measure_baseline(chroot, REAL)
     assert set(baseline) == {"create_ms", "get_ms", "notify_ms"}
     assert all(value > 0 for value in baseline.values())
     async with await session(chroot) as zookeeper:

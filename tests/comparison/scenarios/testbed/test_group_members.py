@@ -12,8 +12,9 @@ from comparison.run_folder import RunRecord
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.processes.children import ChildProcess
-from comparison.scenarios.testbed.group_members import GroupMembers, NobodyThere
+from comparison.scenarios.processes.lines import NEVER_JOINS
+from comparison.scenarios.testbed.group_members import GroupMembers, NeverJoins, NobodyThere
+from kernel.runtime import REAL
 from kernel.trace.listed_file import run_file
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout
@@ -38,6 +39,10 @@ class Child:
         self.lines.append(line)
         if line.get("command") == "leave":
             self.returncode = 0
+
+    async def kill(self) -> int:
+        self.returncode = -9
+        return -9
 
     async def gone(self) -> int:
         assert self.returncode is not None
@@ -67,15 +72,15 @@ class Group:
             bootstrap="localhost:1",
             zookeeper=SimpleNamespace(connect_for_member=lambda **_: "localhost:2"),
             check=lambda: None,
+            spawn=self.spawn,
+            runtime=REAL,
             record=RunRecord(folder, {}),
         )
         self.children: dict[str, Child] = {}
         self.heard: dict[str, Callable[[Mapping[str, object]], None]] = {}
-        self.members = GroupMembers(testbed, None, members)  # type: ignore[arg-type]  # as much as is used of both
+        self.members = GroupMembers(testbed, members)  # type: ignore[arg-type]  # as much of it as is used
 
-    async def spawn(
-        self, _fork_server: object, _module: str, name: str, _log: Path, heard: Callable[[Mapping[str, object]], None]
-    ) -> Child:
+    async def spawn(self, _module: str, name: str, heard: Callable[[Mapping[str, object]], None]) -> Child:
         self.children[name] = Child(name)
         self.heard[name] = heard
         return self.children[name]
@@ -85,10 +90,8 @@ class Group:
 
 
 @pytest.fixture
-def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
-    made = Group(tmp_path, *request.param)
-    monkeypatch.setattr(ChildProcess, "spawn", made.spawn)
-    return made
+def group(request: pytest.FixtureRequest, tmp_path: Path) -> Group:
+    return Group(tmp_path, *request.param)
 
 
 @pytest.mark.parametrize("group", [("rolling-restart", "static", 2)], indirect=True)
@@ -133,6 +136,21 @@ async def test_a_frozen_process_is_not_asked_to_leave(group: Group) -> None:
     with pytest.raises(WaitTimeout, match=r"waiting for the group to settle \(m1 is frozen; 0 owners"):
         await members.until_settled(0.01)
     assert not group.tracer.of("process_ended")
+
+
+@pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)
+async def test_a_member_that_could_not_start_is_not_waited_for(group: Group) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(2)
+    group.heard["m2"]({"kind": NEVER_JOINS, "process": "m2", "error": "no server answers"})
+    members.check()
+    with pytest.raises(NeverJoins, match="m2 could not join: no server answers"):
+        await members.until_settled(60)
+    with pytest.raises(WaitTimeout, match="waiting for the group to settle"):
+        await members.until_settled(0.01, without="m2")
+    await members.kill("m2")
+    members.check_joining()
 
 
 @pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.testbed.sessions import expire
+from comparison.scenarios.testbed.sessions import expire_from_outside
 from kernel.waiting import until
 from kernel.zookeeper.operations import SessionState
 from tests.support.trace.tracers import ListTracer
@@ -26,6 +26,6 @@ async def test_expired_session_loses_its_ephemeral_znode_and_its_client_is_told(
     async with opened(address, tracer=tracer) as session, opened(address) as other:
         await session.create("/mine", ephemeral=True)
         (connected,) = [event for event in tracer.of("session_changed") if event["state"] == "connected"]
-        await expire(address, int(str(connected["session"]), 16))
+        await expire_from_outside(address, int(str(connected["session"]), 16))
         await until(lambda: _gone(other), 60, "the ephemeral znode to be gone")
         await until(lambda: _told(tracer), 60, "the client to learn of it")
