@@ -20,13 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.assign_cases import NOBODY, read_group, write_answer
+from comparison.scenarios.processes.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def send(**message: object) -> None:
-    print(json.dumps(message), flush=True)  # noqa: T201  # the parent reads it
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
@@ -160,12 +157,12 @@ def main() -> None:
     while again:
         gc.collect()
         growth = Growth() if done == 0 else None
-        send(event="assigning")
+        Host().write({"event": "assigning"})
         begin, cpu_begin = time.perf_counter(), time.process_time()
         try:
             answer = call()
         except (MemoryError, LookupError, TypeError, ValueError, AttributeError) as error:
-            send(event="failed", error=f"{type(error).__name__}: {error}"[:200])
+            Host().write({"event": "failed", "error": f"{type(error).__name__}: {error}"[:200]})
             return
         seconds, cpu_s = time.perf_counter() - begin, time.process_time() - cpu_begin
         memory = {} if growth is None else {"memory_mb": growth.megabytes()}
@@ -173,11 +170,11 @@ def main() -> None:
             first = answer
             write(answer)
         same = bool(np.array_equal(answer, first)) if isinstance(answer, np.ndarray) else answer == first
-        send(event="run", same=same, assign=[seconds, cpu_s], **memory)
+        Host().write({"event": "run", "same": same, "assign": [seconds, cpu_s], **memory})
         del answer
         done += 1
         again = any(done < most and seconds < limit_s for most, limit_s in request["runs"])
-    send(event="done")
+    Host().write({"event": "done"})
 
 
 if __name__ == "__main__":

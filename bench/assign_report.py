@@ -7,7 +7,6 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from bench import assign, assign_cases, assign_hosts
 from bench.assign import (
@@ -24,11 +23,13 @@ from bench.assign import (
     WIRE_EXACT,
 )
 from bench.assign_cases import FRESH, JOIN, LEAVE, STEPS, UNIFORM
+from bench.figures import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from bench.assign import AssignorBench, Figure, Options, Subject
     from bench.assign_cases import Case
@@ -202,16 +203,10 @@ def _progress(figure: Figure) -> str:
 
 def _print_case(case: Case, figures: Sequence[Figure], options: Options, console: Console) -> None:
     title = f"{case.shape.partitions:,} partitions ({case.shape}): {assign_cases.KINDS[case.kind]}"
-    seconds = Table(title=title, title_justify="left")
-    checks = Table(
-        title="Checked: valid and fair (loads); partitions newly assigned + moved (of the fewest possible)",
-        title_justify="left",
+    seconds = table(title, "", *STEPS, "MB")
+    checks = table(
+        "Checked: valid and fair (loads); partitions newly assigned + moved (of the fewest possible)", "", *STEPS
     )
-    for table in (seconds, checks):
-        table.add_column("")
-        for step in STEPS:
-            table.add_column(step, justify="right")
-    seconds.add_column("MB", justify="right")
     by_step = _by_step(figures)
     for subject in dict.fromkeys(figure.subject for figure in figures):
         steps = by_step[subject]
@@ -288,15 +283,12 @@ def ratio(mine: Figure | None, form: str, other: Figure | None, other_form: str,
 
 
 def _ratio_table(by_step: dict[Subject, dict[str, Figure]], options: Options) -> Table:
-    table = Table(title="Ratios, ours / Kafka's", title_justify="left")
-    table.add_column("")
-    for step in STEPS:
-        table.add_column(step, justify="right")
+    made = table("Ratios, ours / Kafka's", "", *STEPS)
     for ours, form, theirs, their_form in RATIOS:
         if ours in by_step and theirs in by_step:
             row = [ratio(by_step[ours].get(s), form, by_step[theirs].get(s), their_form, options) for s in STEPS]
-            table.add_row(f"{ours.name} / {_named(theirs, their_form)}", *row)
-    return table
+            made.add_row(f"{ours.name} / {_named(theirs, their_form)}", *row)
+    return made
 
 
 # -- targets -----------------------------------------------------------------------------------------------------------
@@ -304,15 +296,13 @@ def _ratio_table(by_step: dict[Subject, dict[str, Figure]], options: Options) ->
 
 def _targets(figures: Sequence[Figure], options: Options) -> Table:
     """The targets at a million partitions, each with its result."""
-    table = Table(title="Targets at 1M", title_justify="left")
-    for name in ("", "target", "here", ""):
-        table.add_column(name)
+    made = table("Targets at 1M", "", "target", "here", "", left=(0, 3))
     found = {(f.case.kind, f.subject, f.step): f for f in figures if f.case.size == "1M"}
     for kind in dict.fromkeys(f.case.kind for f in figures if f.case.size == "1M"):
         for name, target, value in goals(kind, found, options):
             verdict = "not measured" if value is None else "met" if value <= target else "[red]missed[/]"
-            table.add_row(f"{kind}: {name}", f"<= {target:g}", "-" if value is None else f"{value:.3g}", verdict)
-    return table
+            made.add_row(f"{kind}: {name}", f"<= {target:g}", "-" if value is None else f"{value:.3g}", verdict)
+    return made
 
 
 def goals(

@@ -14,11 +14,12 @@ from kernel.errors import EnvironmentFault
 from kernel.platform.jre import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
 
+    from bench.figures import Row
     from bench.machine import Cores
     from bench.sides import Side
 
@@ -54,6 +55,12 @@ class Bench:
         """Print and keep what one must know to read the figures."""
         self.console.print(statement, highlight=False)
         self.figures.statements.append(statement)
+
+    def print_rows(
+        self, measure: str, title: str, rows: Sequence[Row], beside: tuple[str, str] = (sides.OURS, sides.KAFKA)
+    ) -> None:
+        """Print a measure's medians and ranges of two sides, their ratio, and the target."""
+        self.console.print(self.figures.table(measure, title, beside, rows))
 
     def leave_out(self, what: str, why: str) -> None:
         self.console.print(f"[yellow]Left out: {what}: {why}[/]", highlight=False)
@@ -91,7 +98,7 @@ class Bench:
             profile.unlink(missing_ok=True)
         with_kafka = self.with_kafka
         with machine.pinned(self.cores.driver), ExitStack() as stack:
-            made = [stack.enter_context(sides.our_side(folder / "ours", self.cores, both, profile))]
+            made = [stack.enter_context(sides.our_side(folder / "ours", both, cores=self.cores, profile=profile))]
             if with_kafka:
                 made.append(stack.enter_context(sides.kafka_side(folder / "kafka", self.cores, both)))
             yield made

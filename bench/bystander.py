@@ -6,12 +6,17 @@ times since the last one: {"get": [ms, ...], "set": [ms, ...]}. The end of the i
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from kazoo.client import KazooClient
+
+from comparison.scenarios.processes.host import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATH = "/bystander"
 PAUSE_S = 0.004
@@ -22,19 +27,18 @@ class Bystander:
         self._client = KazooClient(server, timeout=30)
         self._lock = threading.Lock()
         self._times: dict[str, list[float]] = {"get": [], "set": []}
-        self._ended = threading.Event()
+        self.ended = threading.Event()
 
     def run(self) -> None:
         self._client.start()
         self._client.ensure_path(PATH)
-        while not self._ended.wait(PAUSE_S):
+        while not self.ended.wait(PAUSE_S):
             self._time("get", lambda: self._client.get(PATH))
             self._time("set", lambda: self._client.set(PATH, b"x" * 64))
         self._client.stop()
         self._client.close()
 
-    def _time(self, what: str, do: object) -> None:
-        assert callable(do)
+    def _time(self, what: str, do: Callable[[], object]) -> None:
         started = time.perf_counter()
         do()
         took_ms = (time.perf_counter() - started) * 1000
@@ -46,18 +50,15 @@ class Bystander:
             taken, self._times = self._times, {"get": [], "set": []}
         return taken
 
-    def end(self) -> None:
-        self._ended.set()
-
 
 def main() -> None:
     bystander = Bystander(sys.argv[1])
     thread = threading.Thread(target=bystander.run)
     thread.start()
+    Host().write({"event": "ready"})
     for _ in sys.stdin:
-        sys.stdout.write(json.dumps(bystander.take()) + "\n")
-        sys.stdout.flush()
-    bystander.end()
+        Host().write(bystander.take())
+    bystander.ended.set()
     thread.join()
 
 

@@ -2,15 +2,13 @@
 
 With a topic, which has as many partitions as a group has members, every second group is one of the `consumer` design.
 
-Prints `{"ready": true}` once all groups are stable. Lines on standard input start and stop the heartbeats in turn; each
-stop prints `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine
-share. `late` counts heartbeats that were skipped because the previous one was still unanswered when they were due. The
-end of the input ends the process.
+Ready once all groups are stable. Lines on standard input (`children`) start and stop the heartbeats in turn; a stop is
+answered with `{"samples": [[sent at, ms], ...], "late": N}`, by the monotonic clock that all processes of a machine
+share. `late` counts heartbeats that were skipped because the previous one was still unanswered when they were due.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import sys
@@ -20,6 +18,7 @@ from bench import lean, lean_consumers, lean_groups, machine
 from bench.lean import Member
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Connection, Sockets
+from comparison.scenarios.processes.host import Host
 
 SILENCE_S = 60.0
 #: Interval of the heartbeats that settle groups of the `consumer` design.
@@ -82,11 +81,6 @@ class Bystanders:
         return taken
 
 
-def say(line: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
-
-
 def read_line() -> bool:
     """Read a line without the buffer of `sys.stdin`, which epoll does not see."""
     return bool(os.read(sys.stdin.fileno(), 4096))
@@ -115,12 +109,13 @@ def main() -> None:
             connection for group in range(groups) for connection in stable_group(sockets, port, group, each, topic)
         ]
         bystanders = Bystanders(connections, per_second)
-        say({"ready": True})
+        Host().write({"event": "ready"})
         while read_line():
+            Host().write({"event": "started"})
             bystanders.beat()
             if not read_line():
                 break
-            say(bystanders.take())
+            Host().write(bystanders.take())
         lean_groups.leave(sockets, connections)
 
 

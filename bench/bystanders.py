@@ -10,21 +10,18 @@ groups use as well.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from bench import lean_consumers, machine
-from bench.figures import Row, print_rows
+from bench.children import Child
+from bench.figures import Row, quantile
 from bench.lean_sockets import Sockets
-from bench.sides import KAFKA, OURS
-from kernel.platform.processes import start_child, stop_child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from bench.bench import Bench
     from bench.sides import Side
@@ -33,71 +30,53 @@ SIZE, GROUPS, EACH, PER_SECOND = 5_000, 10, 10, 300
 NICE = 10
 #: Time before the 5,000 come, which gives the floor.
 QUIET_S = 1.5
-WARM_UPS = 2
 TARGET_MS = 50.0
-#: Of the part `consumer-bystanders`.
-CONSUMER_RUNS, CONSUMER_WARM_UPS = 3, 1
-SMALL_TOPIC, LARGE_TOPIC = "bystanding", "crowding"
+FORM = ".1f"
 
 
-class LineChild:
-    """A child process that answers in JSON lines."""
+@dataclass(frozen=True)
+class Measure:
+    """A crowd of one protocol."""
 
-    def __init__(self, child: subprocess.Popen[str]) -> None:
-        self._child = child
-        self.read()
-
-    def read(self) -> dict[str, Any]:
-        assert self._child.stdout is not None
-        line = self._child.stdout.readline()
-        if not line:
-            raise RuntimeError(
-                f"a child process of the bench ended with exit code {self._child.wait()}; its message is above"
-            )
-        return dict(json.loads(line))
-
-    def next(self) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.write("\n")
-        self._child.stdin.flush()
+    part: str
+    does: str
+    phases: tuple[tuple[str, str], ...]  #: after connecting: (label, figure)
+    runs: int
+    warm_ups: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    #: Of groups of the `consumer` design: for the bystanders, half of whose groups are of that design, and the crowd.
+    topics: tuple[str, ...] = ()
 
 
-@contextmanager
-def line_child(module: str, *arguments: object) -> Iterator[LineChild]:
-    """Start `python -m module arguments` and wait until it is ready."""
-    child = start_child(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        yield LineChild(child)
-    finally:
-        child.stdin.close()
-        try:
-            child.wait(60)
-        except subprocess.TimeoutExpired:
-            stop_child(child)
-        child.stdout.close()
+CLASSIC = Measure(
+    "bystanders",
+    "join",
+    (("p99 while they form", "forming_p99"), ("p99 while one more joins", "rejoining_p99")),
+    runs=5,
+    warm_ups=2,
+)
+CONSUMERS = Measure(
+    "consumer-bystanders",
+    "settle in the consumer protocol",
+    (("p99 while they settle", "settling_p99"),),
+    runs=3,
+    warm_ups=1,
+    settings=lean_consumers.SETTINGS,
+    topics=("bystanding", "crowding"),
+)
 
 
-def look_on(side: Side, bystanders: LineChild, size: int, group: str, *topic: str) -> dict[str, float]:
+def look_on(side: Side, bystanders: Child, size: int, group: str, *topic: str) -> dict[str, float]:
     """Run one crowd and return its effect on the bystanders; with a topic it is one of the `consumer` design."""
     side.wait_for_quiet()
-    with line_child("bench.crowd", side.port, group, size, NICE, *topic) as crowd:
-        bystanders.next()
+    with Child("bench.crowd", side.port, group, size, NICE, *topic) as crowd:
+        bystanders.next().result()
         time.sleep(QUIET_S)
         with side.profiling():
             side.longest_turn_ms()
-            crowd.next()
-            course = crowd.read()
+            course = crowd.next().result()
             longest = side.longest_turn_ms()
-        bystanders.next()
-        taken = bystanders.read()
-        crowd.next()
+        taken = bystanders.next().result()
     return {**judged(taken["samples"], taken["late"], course), **longest}
 
 
@@ -124,80 +103,47 @@ def judged(samples: Sequence[tuple[float, float]], late: int, course: dict[str, 
     return found
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
-
-
-def run(bench: Bench) -> None:
+def run(bench: Bench, measure: Measure = CLASSIC) -> None:
     """Run the part `bystanders`."""
     size = bench.sizes[0] if bench.sizes else (50 if bench.smoke else SIZE)
-    runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or 5, WARM_UPS)
+    runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or measure.runs, measure.warm_ups)
     machine.allow_connections(size + 1)
-    with bench.sides("bystanders") as sides, ExitStack() as stack:
-        bystanders = {
-            side.name: stack.enter_context(line_child("bench.bystander_members", side.port, GROUPS, EACH, PER_SECOND))
-            for side in sides
-        }
+    with bench.sides(measure.part, measure.settings) as sides, ExitStack() as stack:
+        bystanders = {}
+        for side in sides:
+            for topic, partitions in zip(measure.topics, (EACH, size), strict=False):
+                with Sockets() as sockets:
+                    lean_consumers.create_topic(sockets, side, topic, partitions)
+            arguments = (side.port, GROUPS, EACH, PER_SECOND, *measure.topics[:1])
+            bystanders[side.name] = stack.enter_context(Child("bench.bystander_members", *arguments))
         for number in range(-warm_ups, runs):
             for side in sides:
-                found = look_on(side, bystanders[side.name], size, f"crowd-{number}")
+                found = look_on(side, bystanders[side.name], size, f"crowd-{number}", *measure.topics[1:])
                 if number >= 0:
-                    bench.figures.add("bystanders", side.name, {"members": size}, found)
-    report(bench, size)
+                    bench.figures.add(measure.part, side.name, {"members": size}, found)
+    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} {measure.does}, ms"
+    bench.print_rows(measure.part, title, _rows(measure, {"members": size}))
 
 
 def run_consumers(bench: Bench) -> None:
     """Run the part `consumer-bystanders`."""
-    size = bench.sizes[0] if bench.sizes else (50 if bench.smoke else SIZE)
-    runs, warm_ups = (1, 0) if bench.smoke else (bench.runs or CONSUMER_RUNS, CONSUMER_WARM_UPS)
-    machine.allow_connections(size + 1)
-    with bench.sides("consumer-bystanders", lean_consumers.SETTINGS) as sides, ExitStack() as stack:
-        bystanders = {}
-        for side in sides:
-            with Sockets() as sockets:
-                lean_consumers.create_topic(sockets, side, SMALL_TOPIC, EACH)
-                lean_consumers.create_topic(sockets, side, LARGE_TOPIC, size)
-            arguments = (side.port, GROUPS, EACH, PER_SECOND, SMALL_TOPIC)
-            bystanders[side.name] = stack.enter_context(line_child("bench.bystander_members", *arguments))
-        for number in range(-warm_ups, runs):
-            for side in sides:
-                found = look_on(side, bystanders[side.name], size, f"crowd-{number}", LARGE_TOPIC)
-                if number >= 0:
-                    bench.figures.add("consumer-bystanders", side.name, {"members": size}, found)
-    about = {"members": size}
-    rows = common_rows(about)
-    rows[6:6] = [Row("p99 while they settle", about, "settling_p99", ".1f")]
-    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} settle in the consumer protocol, ms"
-    print_rows(bench.console, bench.figures, "consumer-bystanders", title, (OURS, KAFKA), rows)
+    run(bench, CONSUMERS)
 
 
-def common_rows(about: dict[str, int]) -> list[Row]:
-    """Rows for a crowd of either protocol, without the phases after connecting, whose place is the sixth."""
-
+def _rows(measure: Measure, about: dict[str, int]) -> list[Row]:
     def met(ours: float, theirs: float | None) -> bool | None:
         return False if ours >= TARGET_MS else None if theirs is None else ours < theirs
 
-    form = ".1f"
     return [
-        Row("p50", about, "p50", form),
-        Row("p99", about, "p99", form, f"< {TARGET_MS:g} ms and below Kafka's", met),
-        Row("longest", about, "max", form),
-        Row("longest turn of the event loop", about, "longest_turn", form),
-        Row("longest garbage collection", about, "longest_collection", form),
-        Row("p99 while they connect", about, "connecting_p99", form),
-        Row("p50 before, without the crowd", about, "quiet_p50", form),
-        Row("p99 before, without the crowd", about, "quiet_p99", form),
-        Row("duration, s", about, "seconds", form),
+        Row("p50", about, "p50", FORM),
+        Row("p99", about, "p99", FORM, f"< {TARGET_MS:g} ms and below Kafka's", met),
+        Row("longest", about, "max", FORM),
+        Row("longest turn of the event loop", about, "longest_turn", FORM),
+        Row("longest garbage collection", about, "longest_collection", FORM),
+        Row("p99 while they connect", about, "connecting_p99", FORM),
+        *(Row(label, about, name, FORM) for label, name in measure.phases),
+        Row("p50 before, without the crowd", about, "quiet_p50", FORM),
+        Row("p99 before, without the crowd", about, "quiet_p99", FORM),
+        Row("duration, s", about, "seconds", FORM),
         Row("heartbeats counted", about, "samples"),
     ]
-
-
-def report(bench: Bench, size: int) -> None:
-    about = {"members": size}
-    rows = common_rows(about)
-    rows[6:6] = [
-        Row("p99 while they form", about, "forming_p99", ".1f"),
-        Row("p99 while one more joins", about, "rejoining_p99", ".1f"),
-    ]
-    title = f"Heartbeats of {GROUPS * EACH} members of other groups while {size:,} join, ms"
-    print_rows(bench.console, bench.figures, "bystanders", title, (OURS, KAFKA), rows)

@@ -16,7 +16,7 @@ from kernel.platform.processes import start_child, stop_child
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-START_S = 60.0
+START_S = 120.0
 
 
 class ChildEnded(RuntimeError):
@@ -24,21 +24,25 @@ class ChildEnded(RuntimeError):
 
 
 class Child:
-    """Runs `python -m module arguments`; answers carry the "id" of their request, or come in order without one."""
+    """Runs `python -m module arguments`, which prints a line when it is ready, and one in answer to each line.
 
-    def __init__(self, module: str, *arguments: str, first: Mapping[str, object] | None = None) -> None:
+    Answers carry the "id" of their request, or come in order without one. The end of its input ends the child.
+    """
+
+    def __init__(self, module: str, *arguments: object, first: Mapping[str, object] | None = None) -> None:
+        """Start it, and wait until it is ready. Raises `ChildEnded`, TimeoutError. `first` is sent before."""
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         ready: Future[dict[str, Any]] = Future()
-        self._in_order = [ready] if first is not None else []
+        self._in_order = [ready]
         self._process = start_child(
-            [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", module, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         threading.Thread(target=self._listen, daemon=True).start()
         if first is not None:
             self._send(first)
-            ready.result(START_S)
+        self.ready = ready.result(START_S)  #: its first line
 
     def _send(self, line: Mapping[str, object]) -> None:
         assert self._process.stdin is not None
@@ -52,10 +56,11 @@ class Child:
             with self._lock:
                 answer = self._waiting.pop(said["id"]) if "id" in said else self._in_order.pop(0)
             answer.set_result(said)
+        ended = ChildEnded(f"a child process ended with exit code {self._process.wait()}; its message is above")
         with self._lock:
             left = [*self._waiting.values(), *self._in_order]
         for answer in left:
-            answer.set_exception(ChildEnded("the child has ended"))
+            answer.set_exception(ended)
 
     async def ask(self, **line: object) -> dict[str, Any]:
         """Make one request. Raises `ChildEnded` if it fails."""
@@ -69,13 +74,13 @@ class Child:
             raise ChildEnded(said["error"])
         return said
 
-    async def next(self) -> dict[str, Any]:
-        """Send an empty line and return its answer, which has no id."""
+    def next(self) -> Future[dict[str, Any]]:
+        """Send an empty line; its answer has no id."""
         answer: Future[dict[str, Any]] = Future()
         with self._lock:
             self._in_order.append(answer)
             self._send({})
-        return await asyncio.wrap_future(answer)
+        return answer
 
     @property
     def pid(self) -> int:
@@ -87,7 +92,7 @@ class Child:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(15)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             stop_child(self._process)
         self._process.stdout.close()

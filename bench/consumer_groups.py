@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bench import lean_consumers, lean_groups, machine
-from bench.figures import Row, at_most, print_rows
+from bench.figures import Row, at_most
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Sockets
-from bench.sides import KAFKA, OURS
 
 if TYPE_CHECKING:
     from bench.bench import Bench
@@ -77,8 +76,8 @@ def run(bench: Bench) -> None:
             Row("group epoch", about, "epochs"),
         ]
         title = f"{size:,} lean members of a group of the consumer protocol settle"
-        print_rows(bench.console, bench.figures, "consumer-groups", title, (OURS, KAFKA), rows)
+        bench.print_rows("consumer-groups", title, rows)
     for size in dict.fromkeys(min(size, WARM_UP_SIZE) for size in sizes):
         title = f"The first {size:,} after the start: the JVM is cold"
         rows = [Row("CPU s", {"members": size}, "cpu_s", ".2f")]
-        print_rows(bench.console, bench.figures, "consumer-groups-first", title, (OURS, KAFKA), rows)
+        bench.print_rows("consumer-groups-first", title, rows)

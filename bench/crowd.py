@@ -2,14 +2,13 @@
 
 With a topic, which has as many partitions, it is one of the `consumer` design, which settles; nobody joins it later.
 
-Runs in a process of its own, at a lower priority than the bystanders, so that they get their turns on a shared core.
-Prints `{"ready": true}`, and after a line on standard input `{"began", "connected", "stable", "ended"}` by the
-monotonic clock; after the next line all members leave.
+Runs in a process of its own (`children`), at a lower priority than the bystanders, so that they get their turns on a
+shared core. Answers a line with `{"began", "connected", "stable", "ended"}` by the monotonic clock; at the end of the
+input all members leave.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -19,46 +18,34 @@ from bench import lean_consumers, lean_groups, machine
 from bench.lean import Member
 from bench.lean_consumers import ConsumerMember
 from bench.lean_sockets import Sockets
+from comparison.scenarios.processes.host import Host
 
 if TYPE_CHECKING:
     from bench.lean_sockets import Connection
 
 
-def say(line: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
-
-
-def classic_crowd(sockets: Sockets, port: int, group: str, size: int) -> None:
-    """Let the group form and one more member join; leave after the next line."""
+def classic_crowd(sockets: Sockets, port: int, group: str, size: int) -> tuple[list[Connection], dict[str, float]]:
+    """Let the group form and one more member join."""
     members = [Member(f"c{number}", group, number) for number in range(size + 1)]
     began = time.monotonic()
     *connections, joiner = lean_groups.connect(sockets, port, members)
     connected = time.monotonic()
     lean_groups.settle(sockets, connections)
     stable = time.monotonic()
-    course = lean_groups.rebalance(sockets, connections, joiner)
-    leave_when_told(
-        sockets,
-        [*connections, joiner],
-        {"began": began, "connected": connected, "stable": stable, "ended": course.ended},
-    )
+    ended = lean_groups.rebalance(sockets, connections, joiner).ended
+    return [*connections, joiner], {"began": began, "connected": connected, "stable": stable, "ended": ended}
 
 
-def consumer_crowd(sockets: Sockets, port: int, group: str, size: int, topic: str) -> None:
-    """Let the group settle; leave after the next line."""
+def consumer_crowd(
+    sockets: Sockets, port: int, group: str, size: int, topic: str
+) -> tuple[list[Connection], dict[str, float]]:
+    """Let the group settle."""
     members = [ConsumerMember(f"c{number}", group, number, topic) for number in range(size)]
     began = time.monotonic()
     connections = lean_consumers.connect(sockets, port, members)
     connected = time.monotonic()
     lean_consumers.settle(sockets, connections, size)
-    leave_when_told(sockets, connections, {"began": began, "connected": connected, "ended": time.monotonic()})
-
-
-def leave_when_told(sockets: Sockets, connections: list[Connection], course: dict[str, float]) -> None:
-    say(course)
-    sys.stdin.readline()
-    lean_groups.leave(sockets, connections)
+    return connections, {"began": began, "connected": connected, "ended": time.monotonic()}
 
 
 def main() -> None:
@@ -67,12 +54,15 @@ def main() -> None:
     os.nice(nice)
     with Sockets() as sockets, machine.no_collections():
         lean_groups.find_coordinator(sockets, port, group)
-        say({"ready": True})
+        Host().write({"event": "ready"})
         sys.stdin.readline()
         if len(sys.argv) > 5:
-            consumer_crowd(sockets, port, group, size, sys.argv[5])
+            connections, course = consumer_crowd(sockets, port, group, size, sys.argv[5])
         else:
-            classic_crowd(sockets, port, group, size)
+            connections, course = classic_crowd(sockets, port, group, size)
+        Host().write(course)
+        sys.stdin.read()
+        lean_groups.leave(sockets, connections)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from kazoo.client import KazooClient
 
 from bench import lean, lean_groups, machine
-from bench.figures import Row, at_most_absolute, print_rows
+from bench.figures import Row, at_most_absolute
 from bench.lean import Member
 from bench.lean_sockets import Sockets
 from bench.sides import KAFKA, OURS, SETTINGS, OurBroker
@@ -67,11 +67,6 @@ class Groups:
         names = tuple(f"kept-{number}" for number in range(count))
         return cls(names, tuple(tuple(Member(f"m{n}", name, n) for n in range(EACH)) for name in names))
 
-    @staticmethod
-    def partitions(number: int) -> range:
-        """The partitions that a member commits."""
-        return range(number * PARTITIONS, (number + 1) * PARTITIONS)
-
     def offset(self, group: int, number: int) -> int:
         return group * EACH + number
 
@@ -82,7 +77,9 @@ class Groups:
         """The error of an answer. Raises RuntimeError if it has other offsets than the committed ones."""
         error, found = lean.fetched_offsets(answer)
         if error == lean.NONE and found != {
-            (TOPIC, p): self.offset(group, number) for number in range(EACH) for p in self.partitions(number)
+            (TOPIC, p): self.offset(group, each.number)
+            for each in self.members[group]
+            for p in each.partitions(PARTITIONS)
         }:
             raise RuntimeError(f"the offsets of {self.names[group]} are not those committed")
         return error
@@ -96,33 +93,11 @@ def prepare(port: int, groups: Groups) -> None:
             some = range(first, min(first + AT_ONCE, len(groups.names)))
             connections = lean_groups.connect(sockets, port, [m for group in some for m in groups.members[group]])
             if first == 0:
-                _make_topic(sockets, connections[0])
+                lean_groups.create_topic(sockets, connections[0], TOPIC, EACH * PARTITIONS)
             lean_groups.settle(sockets, connections)
-            _commit(sockets, connections, [groups.offset(group, number) for group in some for number in range(EACH)])
+            offsets = [groups.offset(group, number) for group in some for number in range(EACH)]
+            lean_groups.commit(sockets, connections, TOPIC, PARTITIONS, offsets)
             sockets.drop(connections)
-
-
-def _make_topic(sockets: Sockets, connection: Connection) -> None:
-    error = lean.created_error(sockets.ask(connection, lean.create_topic(TOPIC, EACH * PARTITIONS)))
-    if error != lean.NONE:
-        raise RuntimeError(f"CreateTopics of {TOPIC}: error {error}")
-
-
-def _commit(sockets: Sockets, connections: Sequence[Connection], offsets: Sequence[int]) -> None:
-    """Commit; repeat while the broker does not know all partitions of the new topic."""
-    frames = []
-    for connection, offset in zip(connections, offsets, strict=True):
-        member: Member = connection.data
-        frames.append(member.commit(TOPIC, Groups.partitions(member.number), offset))
-
-    def all_good() -> bool:
-        answers = lean_groups.ask_each(sockets, connections, frames)
-        return all(
-            answer == connection.data.commit_answer(TOPIC, Groups.partitions(connection.data.number))
-            for connection, answer in zip(connections, answers, strict=True)
-        )
-
-    wait_until(all_good, 30, "every commit to be accepted", every_s=0.2)
 
 
 class Probe:
@@ -269,7 +244,7 @@ def run(bench: Bench) -> None:
         brokers = {}
         for node_id in (1, 2):
             its = {**settings, "broker.id": str(node_id)}
-            broker = OurBroker(folder / f"broker-{node_id}", server.connect_string, bench.cores, its)
+            broker = OurBroker(folder / f"broker-{node_id}", server.connect_string, its, cores=bench.cores)
             brokers[node_id] = stack.enter_context(broker)
         make_one_lead(brokers, zookeeper, partitions)
         prepare(brokers[1].port, groups)
@@ -294,16 +269,9 @@ def make_one_lead(brokers: dict[int, OurBroker], zookeeper: KazooClient, partiti
 
 
 def report(bench: Bench, count: int) -> None:
-    about = {"groups": count}
+    about, goal = {"groups": count}, (f"<= {TARGET_S:g} s", at_most_absolute(TARGET_S))
     rows = [
-        Row(
-            "named leader until all answer, s",
-            about,
-            "named_to_answering_s",
-            ".2f",
-            f"<= {TARGET_S:g} s",
-            at_most_absolute(TARGET_S),
-        ),
+        Row("named leader until all answer, s", about, "named_to_answering_s", ".2f", *goal),
         Row("the slowest partition, s", about, "slowest_partition_s", ".2f"),
         Row(f"killed until all answer (session {SESSION_MS / 1000:g} s), s", about, "killed_to_answering_s", ".2f"),
         Row("CPU of the successor, loading, s", about, "cpu_s", ".2f"),
@@ -312,5 +280,5 @@ def report(bench: Bench, count: int) -> None:
     names = sorted({name for run in bench.figures.runs if run.measure == "failover" for name in run.figures})
     rows += [Row(name, about, name) for name in names if name.startswith("answers ")]
     title = f"kill -9 of the coordinator of {count:,} groups x {EACH} members, {count * EACH * PARTITIONS:,} offsets"
-    print_rows(bench.console, bench.figures, "failover", title, (OURS, KAFKA), rows)
+    bench.print_rows("failover", title, rows)
     bench.leave_out(f"{KAFKA} in failover", "a cluster with one node has no successor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import statistics
 from dataclasses import dataclass, field
@@ -12,8 +13,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-    from rich.console import Console
 
 NOT_RUN = "not run"
 
@@ -47,16 +46,22 @@ class Figures:
             if (run.measure, run.side, run.about) == (measure, side, about) and name in run.figures
         ]
 
+    def table(self, measure: str, title: str, sides: tuple[str, str], rows: Sequence[Row]) -> Table:
+        """Medians and ranges of both `sides`, their ratio, and the target; what ours did not measure is left out."""
+        made = table(title, "", *sides, f"{sides[0]} / {sides[1]}", "target", left=(0, 4))
+        for row in rows:
+            ours, theirs = (self.values(measure, side, row.about, row.name) for side in sides)
+            if not ours:
+                continue
+            verdict = row.target
+            if row.met is not None:
+                met = row.met(statistics.median(ours), statistics.median(theirs) if theirs else None)
+                verdict += {True: ": met", False: ": [bold]not met[/]", None: ": unknown"}[met]
+            made.add_row(row.label, spread(ours, row.form), spread(theirs, row.form), ratio(ours, theirs), verdict)
+        return made
+
     def write(self, file: Path) -> None:
-        body = {
-            "statements": self.statements,
-            "left_out": self.left_out,
-            "runs": [
-                {"measure": r.measure, "side": r.side, "about": dict(r.about), "figures": dict(r.figures)}
-                for r in self.runs
-            ],
-        }
-        file.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,14 @@ class Row:
     target: str = ""
     #: Whether (median of ours, of Kafka's or None) meet the target; None: unknown.
     met: Callable[[float, float | None], bool | None] | None = None
+
+
+def table(title: str, *columns: str, left: Sequence[int] = (0,)) -> Table:
+    """An empty table. The columns at the places `left` are texts, the others numbers."""
+    made = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        made.add_column(column, justify="left" if place in left else "right")
+    return made
 
 
 def spread(values: Sequence[float], form: str) -> str:
@@ -89,23 +102,10 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
     return f"{medians:.2f} ({min(single):.2f}-{max(single):.2f})" if len(single) > 1 else f"{medians:.2f}"
 
 
-def print_rows(
-    console: Console, figures: Figures, measure: str, title: str, sides: tuple[str, str], rows: Sequence[Row]
-) -> None:
-    """Print medians and ranges of both `sides`, their ratio, and the target."""
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(("", *sides, f"{sides[0]} / {sides[1]}", "target")):
-        table.add_column(column, justify="left" if number in (0, 4) else "right")
-    for row in rows:
-        ours, theirs = (figures.values(measure, side, row.about, row.name) for side in sides)
-        if not ours:
-            continue
-        verdict = row.target
-        if row.met is not None:
-            met = row.met(statistics.median(ours), statistics.median(theirs) if theirs else None)
-            verdict += {True: ": met", False: ": [bold]not met[/]", None: ": unknown"}[met]
-        table.add_row(row.label, spread(ours, row.form), spread(theirs, row.form), ratio(ours, theirs), verdict)
-    console.print(table)
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value that this share of the others is below; 0 of none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
 def at_least(times: float) -> Callable[[float, float | None], bool | None]:

@@ -11,10 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bench import lean_groups, machine
-from bench.figures import Row, at_most, at_most_absolute, print_rows
+from bench.figures import Row, at_most, at_most_absolute
 from bench.lean import Member
 from bench.lean_sockets import Sockets
-from bench.sides import KAFKA, OURS, SETTINGS
+from bench.sides import SETTINGS
 
 if TYPE_CHECKING:
     from bench.bench import Bench
@@ -100,7 +100,6 @@ def keep_first(bench: Bench, side: Side, size: int, found: dict[str, float]) -> 
 
 
 def report(bench: Bench, sizes: tuple[int, ...]) -> None:
-    sides = (OURS, KAFKA)
     for size in sizes:
         about = {"members": size}
         cpu = {"form": ".3f", "target": f"<= {CPU_TARGET}", "met": at_most(CPU_TARGET)}
@@ -121,7 +120,7 @@ def report(bench: Bench, sizes: tuple[int, ...]) -> None:
             Row("one more joins, CPU s", about, "join_cpu_s", **cpu),
             Row(f"heartbeats every {HEARTBEAT_S:g} s, % of a core", about, "steady_percent", **steady),
         ]
-        print_rows(bench.console, bench.figures, "groups", f"A group of {size:,} lean members", sides, rows)
+        bench.print_rows("groups", f"A group of {size:,} lean members", rows)
         first = [
             Row("forming, CPU s", about, "form_cpu_s", form=".3f"),
             Row("one more joins, CPU s", about, "join_cpu_s", form=".3f"),
@@ -131,4 +130,4 @@ def report(bench: Bench, sizes: tuple[int, ...]) -> None:
             Row("memory, kB per member", about, "kb_per_member", form=".1f"),
         ]
         title = f"The first {size:,} after the start: the JVM is cold, and its heap has a fixed size"
-        print_rows(bench.console, bench.figures, "groups-first", title, sides, first)
+        bench.print_rows("groups-first", title, first)

@@ -1,29 +1,26 @@
 """Heartbeats per second and per CPU second of the server, at several numbers of connections.
 
 Each connection is a group of one member (librdkafka's mock cluster settles no larger group at once) and sends its next
-heartbeat when the last one is answered. Every answer is compared with the expected bytes.
+heartbeat when the last one is answered.
 """
 
 from __future__ import annotations
 
-import os
-import select
-import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from bench import lean_groups, machine
-from bench.figures import Row, at_least, print_rows
+from bench import closed_loop, lean, lean_groups, machine
+from bench.closed_loop import Exchange, Load
+from bench.figures import Row, at_least
 from bench.lean import Member
-from bench.lean_sockets import Sockets
-from bench.sides import KAFKA, MOCK, OURS, mock_side
+from bench.sides import MOCK, OURS, mock_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping, Sequence
 
     from bench.bench import Bench
-    from bench.lean_sockets import Connection
+    from bench.lean_sockets import Sockets
     from bench.sides import Side
 
 CONNECTIONS = (1, 100, 1000)
@@ -35,141 +32,68 @@ WARM_UP_BEATS, WARM_UP_CONNECTIONS = 100_000, 50
 TARGET = 1.6
 
 
-class Load(Protocol):
-    """Connected members of one side."""
+class HeartbeatLoad(Load):
+    """Members that heartbeat, of either protocol."""
 
-    def measure(self, seconds: float) -> dict[str, float]:
-        """Figures of a stretch of time, the number of `answers` among them."""
-
-    def end(self) -> None: ...
-
-
-class HeartbeatLoad:
-    """Connected members of stable groups, one each."""
-
-    def __init__(self, sockets: Sockets, side: Side, connections: int) -> None:
-        self._side = side
-        members = [Member(f"c{n}", f"beat-{connections}-{n}", n) for n in range(connections)]
-        lean_groups.find_coordinator(sockets, side.port, members[0].group)
-        self._connections = lean_groups.connect(sockets, side.port, members)
-        lean_groups.settle(sockets, self._connections)
-        self._sockets = sockets
-
-    def measure(self, seconds: float) -> dict[str, float]:
-        cpu_s, started = self._side.cpu_s(), time.monotonic()
-        beats = closed_loop(self._connections, seconds)
-        elapsed, cpu_s = time.monotonic() - started, self._side.cpu_s() - cpu_s
-        # A short measurement may use less CPU time than the clock resolves.
-        cpu_s = max(cpu_s, 1 / os.sysconf("SC_CLK_TCK"))
-        return {"per_s": beats / elapsed, "per_cpu_s": beats / cpu_s, "answers": float(beats)}
+    def exchanges(self) -> Mapping[int, Exchange]:
+        return {
+            each.fileno: Exchange(
+                each.socket.recv,
+                partial(each.socket.send, each.data.heartbeat()),
+                each.data.heartbeat_answer(lean.NONE),
+            )
+            for each in self._connections
+        }
 
     def end(self) -> None:
         """Leave, except on the mock, which does not support LeaveGroup 3 properly and ends with this measure."""
         if self._side.name == MOCK:
             self._sockets.drop(self._connections)
         else:
-            lean_groups.leave(self._sockets, self._connections)
+            super().end()
 
 
-def closed_loop(connections: list[Connection], seconds: float) -> int:
-    """Keep one heartbeat in flight on each connection; return how many were answered. Every answer is checked."""
-    epoll = select.epoll()
-    # Bound methods by file number: the work done here for a heartbeat limits what can be measured.
-    table = {
-        c.fileno: (c.socket.recv, c.socket.send, c.data.heartbeat(), c.data.heartbeat_answer(0)) for c in connections
-    }
-    clock, poll = time.monotonic, epoll.poll
-    beats = 0
-    with epoll, machine.no_collections():
-        for connection in connections:
-            epoll.register(connection.fileno, select.EPOLLIN)
-        for _, send, frame, _ in table.values():
-            send(frame)
-        in_flight = len(connections)
-        deadline = clock() + seconds
-        goes_on = True
-        while in_flight:
-            ready = poll(30)
-            if not ready:
-                raise TimeoutError("heartbeats get no answer")
-            goes_on = goes_on and clock() < deadline
-            for fileno, _ in ready:
-                receive, send, frame, good = table[fileno]
-                if receive(4096) != good:
-                    raise RuntimeError("a heartbeat was not answered with NONE")
-                beats += 1
-                if goes_on:
-                    send(frame)
-                else:
-                    in_flight -= 1
-    return beats
-
-
-def warm_up(sides: list[Side], beats: int, load_of: Callable[[Sockets, Side], Load]) -> None:
-    """Send heartbeats until a JVM has compiled: it compiles what it has done ten thousand times."""
-    for side in sides:
-        with Sockets() as sockets:
-            load = load_of(sockets, side)
-            answered = 0.0
-            while answered < beats:
-                answered += load.measure(1.0)["answers"]
-            load.end()
-
-
-def measured(
-    sides: list[Side], connections: int, runs: int, seconds: float, load_of: Callable[[Sockets, Side], Load]
-) -> dict[str, list[dict[str, float]]]:
-    """{side: one row per run}, sides alternating, after a first run that does not count."""
-    rows: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-    machine.allow_connections(connections * len(sides))
-    with Sockets() as sockets:
-        loads = {side.name: load_of(sockets, side) for side in sides}
-        for load in loads.values():
-            load.measure(seconds)
-        with sides[0].profiling():
-            for _ in range(runs):
-                for side in sides:
-                    rows[side.name].append(loads[side.name].measure(seconds))
-        for load in loads.values():
-            load.end()
-    return rows
+def groups_of_one(sockets: Sockets, side: Side, connections: int) -> HeartbeatLoad:
+    """Stable groups with one member each."""
+    members = [Member(f"c{n}", f"beat-{connections}-{n}", n) for n in range(connections)]
+    lean_groups.find_coordinator(sockets, side.port, members[0].group)
+    connected = lean_groups.connect(sockets, side.port, members)
+    lean_groups.settle(sockets, connected)
+    return HeartbeatLoad(sockets, side, connected)
 
 
 def run(bench: Bench) -> None:
     """Run the part `heartbeats`."""
     connections = bench.sizes or ((1, 100) if bench.smoke else CONNECTIONS)
-    runs, seconds = (1, 0.3) if bench.smoke else (bench.runs or 5, 3.0)
     with bench.sides("heartbeats") as sides:
         beats = 5_000 if bench.smoke else WARM_UP_BEATS
-        warm_up(sides, beats, partial(HeartbeatLoad, connections=WARM_UP_CONNECTIONS))
+        closed_loop.warm_up(sides, beats, partial(groups_of_one, connections=WARM_UP_CONNECTIONS))
         for count in connections:
-            keep(bench, measured(sides, count, runs, seconds, partial(HeartbeatLoad, connections=count)), count)
+            _measure(bench, sides, count)
     # --ours-only skips the mock as well: its groups need 3 s each to settle.
     few = () if bench.asks_ours_only else tuple(count for count in connections if count <= MOCK_MAX)
     if few:
         with machine.pinned(bench.cores.driver), mock_side(bench.cores) as side:
             for count in few:
-                keep(bench, measured([side], count, runs, seconds, partial(HeartbeatLoad, connections=count)), count)
+                _measure(bench, [side], count)
     report(bench, connections, few)
 
 
-def keep(bench: Bench, rows: dict[str, list[dict[str, float]]], connections: int) -> None:
-    for side, its_rows in rows.items():
-        for row in its_rows:
-            bench.figures.add("heartbeats", side, {"connections": connections}, row)
+def _measure(bench: Bench, sides: Sequence[Side], count: int) -> None:
+    machine.allow_connections(count * len(sides))
+    load_of = partial(groups_of_one, connections=count)
+    closed_loop.measure(bench, "heartbeats", {"connections": count}, sides, load_of)
 
 
 def report(bench: Bench, connections: tuple[int, ...], few: tuple[int, ...]) -> None:
     rows = []
     for count in connections:
         about = {"connections": count}
-        rows.append(
-            Row(f"{count} connections, /CPU-s", about, "per_cpu_s", target=f">= {TARGET}", met=at_least(TARGET))
-        )
-        rows.append(Row(f"{count} connections, /s", about, "per_s"))
-    print_rows(bench.console, bench.figures, "heartbeats", "Heartbeats, closed loop", (OURS, KAFKA), rows)
+        rows += [
+            Row(f"{count} connections, /CPU-s", about, "per_cpu_s", target=f">= {TARGET}", met=at_least(TARGET)),
+            Row(f"{count} connections, /s", about, "per_s"),
+        ]
+    bench.print_rows("heartbeats", "Heartbeats, closed loop", rows)
     floor = [replace(row, target="", met=None) for row in rows if row.about["connections"] in few]
     if floor:
-        print_rows(
-            bench.console, bench.figures, "heartbeats", "Heartbeats beside librdkafka's mock", (OURS, MOCK), floor
-        )
+        bench.print_rows("heartbeats", "Heartbeats beside librdkafka's mock", floor, (OURS, MOCK))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comparison.originals.hosts import OriginalMember
+    from comparison.originals.hosts import OriginalHost, OriginalMember
     from kernel.zookeeper.session import ZooKeeperSession
 
 TOPIC = "herd"
@@ -110,40 +110,53 @@ class Ours:
 
 
 class Originals:
-    """Original consumers of one version, in one JVM."""
+    """Original consumers of one version in one JVM, or with `one_each` in a JVM each, which starts when they join."""
 
     processes = 1
 
-    def __init__(self, version: str, folder: Path) -> None:
+    def __init__(self, version: str, folder: Path, *, one_each: bool = False) -> None:
+        self.label = f"{version}, one each" if one_each else version
+        self.release = "1.1" if version.startswith("1.1") else "0.8.2"
+        self._version, self._folder = version, folder
+        self._shared = None if one_each else self._started(f"herd-{version}", 1024)
+        self._members: dict[tuple[str, str], OriginalMember] = {}
+
+    def _started(self, name: str, heap_mb: int) -> OriginalHost:
         # Imported on use, because the bench also runs without the originals.
         from comparison.originals.hosts import OriginalHost
 
-        self.label = version
-        self.release = "1.1" if version.startswith("1.1") else "0.8.2"
-        self._host = OriginalHost(version, folder, name=f"herd-{version}", heap_mb=1024, log_level="WARN")
-        self._host.start()
-        self._members: dict[tuple[str, str], OriginalMember] = {}
+        host = OriginalHost(self._version, self._folder, name=name, heap_mb=heap_mb, log_level="WARN")
+        host.start()
+        return host
 
     async def prepare(self, group: str) -> None:
-        """Do nothing: its one process is running."""
+        """Do nothing: its one process is running, or the start belongs to the join."""
 
     async def join(self, name: str, group: str, zookeeper: str) -> None:
-        member = self._members[group, name] = self._host.member(
+        host = self._shared or await asyncio.to_thread(self._started, f"each-{group}-{name}", 64)
+        member = self._members[group, name] = host.member(
             name, zookeeper=zookeeper, group=group, topics={TOPIC: 1}, properties=SETTINGS, consuming=False
         )
         await member.join()
 
     async def leave(self, name: str, group: str) -> None:
-        await self._members.pop((group, name)).leave()
+        member = self._members.pop((group, name))
+        await member.leave()
+        if self._shared is None:
+            await asyncio.to_thread(member.host.close)
+
+    def _hosts(self) -> list[OriginalHost]:
+        return [self._shared] if self._shared else [member.host for member in self._members.values()]
 
     def cpu_s(self) -> float:
-        return cpu_of(self._host.pid)
+        return sum(cpu_of(host.pid) for host in self._hosts())
 
     async def failed(self) -> None:
         return None
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._host.close)
+        for host in self._hosts():
+            await asyncio.to_thread(host.close)
 
 
 def cpu_of(pid: int) -> float:
@@ -192,14 +205,10 @@ class Count:
     subject: str
     what: str
     members: int
-    brokers: int
-    reads: int
+    tally: count_model.Tally
     model: tuple[int, int]
     of_failed: int  #: the model's reads of failed attempts
-    writes: int
     notifications: int
-    attempts: int
-    failed: int
 
 
 class Herd:
@@ -245,9 +254,9 @@ class Herd:
     async def _round(
         self, change: Change, subject: Subject, group: str, members: Sequence[str], doing: Sequence[object]
     ) -> None:
-        await self._bystander.next()
+        await asyncio.wrap_future(self._bystander.next())
         await asyncio.sleep(0.7)
-        before, failed_before = await self._bystander.next(), await subject.failed()
+        before, failed_before = await asyncio.wrap_future(self._bystander.next()), await subject.failed()
         cpu_s, started = subject.cpu_s(), time.time()
         tasks = [asyncio.ensure_future(each) for each in doing]  # type: ignore[call-overload]  # coroutines
         took_cpu_s = 0.0
@@ -256,7 +265,7 @@ class Herd:
             """Take the figures of the change now, in case this state lasts."""
             nonlocal took_cpu_s
             took_cpu_s = subject.cpu_s() - cpu_s
-            during = await self._bystander.next()
+            during = await asyncio.wrap_future(self._bystander.next())
             for kind in ("get", "set"):
                 change.during[kind] += during[kind]
 
@@ -378,22 +387,4 @@ class Herd:
             "leave": lambda: (count_model.reads_of_leave(shape),) * 2,
             "join": lambda: (count_model.reads_of_join(shape, release=subject.release),) * 2,
         }[what]()
-        return Count(
-            subject=subject.label,
-            what=what,
-            members=members,
-            brokers=self._brokers,
-            reads=tally.reads,
-            model=model,
-            of_failed=of_failed,
-            writes=tally.writes,
-            notifications=notifications,
-            attempts=tally.attempts,
-            failed=tally.failed,
-        )
-
-
-def latency(times_ms: Sequence[float], share: float) -> float:
-    """A quantile, in ms."""
-    ordered = sorted(times_ms)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else float("nan")
+        return Count(subject.label, what, members, tally, model, of_failed, notifications)

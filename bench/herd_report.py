@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from bench import lab
 from bench.children import Child
-from bench.herd import PARTITIONS, TOPIC, Change, Count, Herd, Originals, Ours, latency
+from bench.figures import quantile, table
+from bench.herd import PARTITIONS, TOPIC, Change, Count, Herd, Originals, Ours
+from bench.sides import our_side
 from comparison.originals.brokers import RealBroker
 from comparison.originals.jars import OriginalsUnavailable
 from kernel.client.client import ClusterClient
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
+    from rich.table import Table
 
     from bench.herd import Subject
 
@@ -66,9 +66,9 @@ def cluster(stack: ExitStack, folder: Path, number: int) -> tuple[str, str]:
         return _real_cluster(stack, folder, number), ""
     except OriginalsUnavailable as error:
         reason = f"the originals, and every broker but one of ours: {error}"
-    server = stack.enter_context(lab.our_broker(folder / "ours", {}))
-    asyncio.run(_create_topic(server.port))
-    return server.zookeeper, reason
+    side = stack.enter_context(our_side(folder / "ours", {}))
+    asyncio.run(_create_topic(side.port))
+    return side.zookeeper, reason
 
 
 def _real_cluster(stack: ExitStack, folder: Path, number: int) -> str:
@@ -147,17 +147,9 @@ def _print(measured: tuple[list[Change], list[Count]], brokers: int, plan: Plan,
     )
 
 
-def _table(title: str, *columns: str) -> Table:
-    made = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="left" if number < 2 else "right")
-    return made
-
-
 def _times(changes: Sequence[Change], title: str) -> Table:
-    made = _table(
-        title, "change", "members", "N", "s", "range", "ratio to 1.1.1", "CPU s", "failed attempts", "unsettled"
-    )
+    headings = ("change", "members", "N", "s", "range", "ratio to 1.1.1", "CPU s", "failed attempts", "unsettled")
+    made = table(title, *headings, left=(0, 1))
     peers = {(c.what, c.members): statistics.median(c.seconds) for c in changes if c.subject == "1.1.1" and c.seconds}
     for change in sorted(changes, key=lambda c: (c.members, c.what)):
         peer = peers.get((change.what, change.members))
@@ -180,10 +172,11 @@ def _times(changes: Sequence[Change], title: str) -> Table:
 
 
 def _latencies(changes: Sequence[Change], title: str) -> Table:
-    made = _table(title, "change", "members", "N", "get before", "get during", "set before", "set during")
+    headings = ("change", "members", "N", "get before", "get during", "set before", "set during")
+    made = table(title, *headings, left=(0, 1))
     for change in sorted(changes, key=lambda c: (c.members, c.what)):
         shown = [
-            f"{latency(times[kind], 0.5):.2f} / {latency(times[kind], 0.99):.2f}"
+            f"{quantile(times[kind], 0.5):.2f} / {quantile(times[kind], 0.99):.2f}" if times[kind] else "-"
             for kind in ("get", "set")
             for times in (change.before, change.during)
         ]
@@ -192,21 +185,20 @@ def _latencies(changes: Sequence[Change], title: str) -> Table:
 
 
 def _counts(counts: Sequence[Count], title: str) -> Table:
-    made = _table(
-        title, "change", "members", "N", "reads", "model", "+ failed", "writes", "notified", "attempts", "failed"
-    )
+    headings = ("change", "members", "N", "reads", "model", "+ failed", "writes", "notified", "attempts", "failed")
+    made = table(title, *headings, left=(0, 1))
     for count in sorted(counts, key=lambda c: (c.members, c.what, c.subject)):
         fewest, most = count.model
         made.add_row(
             count.what,
             count.subject,
             str(count.members),
-            str(count.reads),
+            str(count.tally.reads),
             str(fewest) if fewest == most else f"{fewest}-{most}",
             str(count.of_failed),
-            str(count.writes),
+            str(count.tally.writes),
             str(count.notifications),
-            str(count.attempts),
-            str(count.failed),
+            str(count.tally.attempts),
+            str(count.tally.failed),
         )
     return made

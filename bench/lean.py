@@ -83,6 +83,10 @@ class Member:
         """The complete answer: no tags, no throttling."""
         return struct.pack(">iiBihB", 12, self.number, 0, 0, error, 0)
 
+    def partitions(self, each: int) -> range:
+        """The partitions that it commits, if every member of the group commits as many."""
+        return range(self.number * each, (self.number + 1) * each)
+
     def commit(self, topic: str, partitions: Sequence[int], offset: int) -> bytes:
         """OffsetCommit of one offset for all of these partitions."""
         body = text(self.group) + struct.pack(">i", self.generation) + text(self.member_id) + text(None)

@@ -132,9 +132,8 @@ def create_topic(sockets: Sockets, side: Side, topic: str, partitions: int) -> N
     """Create a topic, and wait until a member is assigned all of it."""
     prober = ConsumerMember("prober", f"prober-{topic}", 0, topic)
     lean_groups.find_coordinator(sockets, side.port, prober.group)
-    ((connection, answer),) = sockets.connect(side.port, [lean.create_topic(topic, partitions)])
-    if (error := lean.created_error(answer)) != lean.NONE:
-        raise RuntimeError(f"CreateTopics of {topic}: error {error}")
+    (connection,) = connect(sockets, side.port, [prober])
+    lean_groups.create_topic(sockets, connection, topic, partitions)
     deadline, frame, rows = time.monotonic() + CREATED_S, prober.join(), b"\1"
     while count_of(rows) < partitions:
         if time.monotonic() > deadline:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench import lean
+from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from bench.lean import Member
     from bench.lean_sockets import Connection, Sockets
 
-FINDING_S = 60.0
+FINDING_S = CREATED_S = 60.0
 #: A measure gives up after this long without any answer.
 SILENCE_S = 120.0
 COMING_MAX = 200
@@ -207,6 +208,21 @@ def _check(members: list[Member], given: dict[str, bytes]) -> None:
         raise RuntimeError(f"not in one generation: {', '.join(torn[:3])}")
     if len({member.member_id for member in members}) != len(members):
         raise RuntimeError("two members have the same id")
+
+
+def create_topic(sockets: Sockets, connection: Connection, topic: str, partitions: int) -> None:
+    if (error := lean.created_error(sockets.ask(connection, lean.create_topic(topic, partitions)))) != lean.NONE:
+        raise RuntimeError(f"CreateTopics of {topic}: error {error}")
+
+
+def commit(sockets: Sockets, connections: Sequence[Connection], topic: str, each: int, offsets: Sequence[int]) -> None:
+    """Let every member commit its offset for its `each` partitions; repeat while the broker does not know them all."""
+    members: list[Member] = [connection.data for connection in connections]
+    frames = [m.commit(topic, m.partitions(each), offset) for m, offset in zip(members, offsets, strict=True)]
+    good = [member.commit_answer(topic, member.partitions(each)) for member in members]
+    wait_until(
+        lambda: ask_each(sockets, connections, frames) == good, CREATED_S, "every commit to be accepted", every_s=0.2
+    )
 
 
 def beat(sockets: Sockets, connections: Sequence[Connection]) -> None:

@@ -9,11 +9,13 @@ import sys
 
 from confluent_kafka.admin import AdminClient
 
+from comparison.scenarios.processes.host import Host
+
 
 def main() -> None:
     admin = AdminClient({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = admin.list_topics(timeout=10).brokers.values()
-    print(broker.port, flush=True)  # noqa: T201  # the parent reads it
+    Host().write({"event": "ready", "port": broker.port})
     sys.stdin.read()
 
 

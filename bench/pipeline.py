@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
+from bench.figures import table
 from bench.pipeline_child import DUCKDB, JSON, NUMPY, OURS, TABLES
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 
@@ -92,9 +92,7 @@ def run(bench: Bench) -> None:
         _print(bench, found)
     many = [_many(bench, *each) for each in (MANY_SMOKE if bench.smoke else MANY)]
     goals = [*_goals(found), *many]
-    made = Table(title="Pipeline: goals", title_justify="left")
-    for number, column in enumerate(("", "measured", "goal", "")):
-        made.add_column(column, justify="right" if number == 1 else "left")
+    made = table("Pipeline: goals", "", "measured", "goal", "", left=(0, 2, 3))
     for goal in goals:
         verdict = {True: "met", False: "[bold]not met[/]", None: "not measured"}[goal.met]
         made.add_row(goal.what, goal.found, goal.goal, verdict)
@@ -229,11 +227,8 @@ def _many(bench: Bench, what: str, count: int, events: int, goal_s: float) -> Go
 
 
 def _print(bench: Bench, found: dict[tuple[int, str, str], Figure]) -> None:
-    made = Table(title="Pipeline: CPU s (wall s, peak MB)", title_justify="left")
-    for number, column in enumerate(
-        ("events", "from", OURS, "Spark's start", DUCKDB, NUMPY, "ours / DuckDB", "ours / numpy")
-    ):
-        made.add_column(column, justify="left" if number == 1 else "right")
+    headings = ("events", "from", OURS, "Spark's start", DUCKDB, NUMPY, "ours / DuckDB", "ours / numpy")
+    made = table("Pipeline: CPU s (wall s, peak MB)", *headings, left=(1,))
     for size, source in dict.fromkeys((size, source) for size, source, _ in found):
         sides = {side: found.get((size, source, side)) for side in (OURS, DUCKDB, NUMPY)}
         ours = sides[OURS]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from bench import lab
 from bench.rolling import Broker, courses
 from bench.rolling_designs import CLASSIC, DESIGNS, JOIN, LEAVE, RECONCILING, ROLLING, Plan
 from bench.rolling_members import KINDS
-from bench.sides import KAFKA, KAFKA_VERSION, OURS
+from bench.sides import KAFKA, KAFKA_VERSION, OURS, our_side
 from comparison.originals.brokers import RealBroker
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from bench.rolling_designs import Design
     from bench.rolling_ledger import Cost
 
+_COLUMNS, _KNOWN = ("design", "members", "broker"), "known of Kafka 4.1.1"
 COUNTED = "generations / stopped / moved, unowned"
 #: Only to see that it works; the known counts do not hold for these sizes.
 SMOKE = Plan(members=2, partitions=4, heartbeat_ms=200, down_s=0.2, session_ms=6000, quiet_s=0.5)
@@ -33,8 +33,9 @@ def run(bench: Bench) -> None:
     plan, folder = SMOKE if bench.smoke else Plan(), bench.folder / "rolling"
     seeds = range(1, (bench.runs or 1) + 1)
     made: list[Course] = []
-    with lab.our_broker(folder / "ours", plan.broker_settings) as server:
-        broker = Broker(OURS, server.port, folder / "ours" / "broker-1.jsonl")
+    trace = folder / "ours" / "broker.jsonl"
+    with our_side(folder / "ours", plan.broker_settings, trace=trace) as side:
+        broker = Broker(OURS, side.port, trace)
         for designs in (CLASSIC, RECONCILING):
             made += _courses(designs, plan, broker, seeds)
     if bench.with_kafka:
@@ -61,9 +62,7 @@ def _table(change: str, made: list[Course], plan: Plan, runs: int, *, known: boo
     title = f"{change}: {plan.members} members, {plan.partitions} partitions, heartbeats of {plan.heartbeat_ms} ms"
     if change == ROLLING:
         title += f", each down for {plan.down_s:g} s; runs: {runs}"
-    table = Table(title=title, title_justify="left")
-    for name in ("design", "members", "broker", *((COUNTED, "known of Kafka 4.1.1") if known else (COUNTED,))):
-        table.add_column(name)
+    table = Table(*_COLUMNS, COUNTED, *((_KNOWN,) if known else ()), title=title, title_justify="left")
     for design, broker, kind, found in _groups(made):
         costs = [course.costs[change] for course in found if change in course.costs]
         if costs:
@@ -73,9 +72,8 @@ def _table(change: str, made: list[Course], plan: Plan, runs: int, *, known: boo
 
 
 def _forming(made: list[Course], *, known: bool) -> Table:
-    table = Table(title="generations, in KIP-848 epochs, until the first members have settled", title_justify="left")
-    for name in ("design", "members", "broker", "generations", *(("known of Kafka 4.1.1",) if known else ())):
-        table.add_column(name)
+    title = "generations, in KIP-848 epochs, until the first members have settled"
+    table = Table(*_COLUMNS, "generations", *((_KNOWN,) if known else ()), title=title, title_justify="left")
     for design, broker, kind, found in _groups(made):
         seen = sorted({course.formed for course in found})
         text = str(design.forming) if seen == [design.forming] else f"[red]{design.forming}[/]"

@@ -11,12 +11,12 @@ import pstats
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bench import machine
-from bench.lab import Server, mock_cluster
+from bench.children import Child
 from comparison.cli.doctor_broker import loop_of
 from comparison.cli.state import STATE_VARIABLE
 from comparison.originals.brokers import RealBroker
@@ -62,19 +62,13 @@ KAFKA_SETTINGS = {"num.io.threads": "8", "num.network.threads": "3"}
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two servers, running."""
+    """One of the servers on loopback, running."""
 
     name: str
-    server: Server
+    port: int
+    pid: int
+    zookeeper: str = ""  #: its connect string, if it has one
     profile: Path | None = None  #: file for its profile, if it is profiled
-
-    @property
-    def pid(self) -> int:
-        return self.server.pid
-
-    @property
-    def port(self) -> int:
-        return self.server.port
 
     def cpu_s(self) -> float:
         return machine.cpu_s(self.pid)
@@ -114,14 +108,22 @@ class OurBroker:
     its data."""
 
     def __init__(
-        self, folder: Path, zookeeper: str, cores: Cores, settings: Mapping[str, str], profile: Path | None = None
+        self,
+        folder: Path,
+        zookeeper: str,
+        settings: Mapping[str, str],
+        *,
+        cores: Cores | None = None,
+        profile: Path | None = None,
+        trace: Path | None = None,
     ) -> None:
         self.port = 0
         self._folder = folder
-        self._core = cores.server
+        self._cores = cores
         self._child: subprocess.Popen[str] | None = None
         self._arguments = ["broker", "--zookeeper", zookeeper, "--port", "0", "--folder", str(folder.parent / "data")]
         self._arguments += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        self._arguments += ["--trace", str(trace)] if trace is not None else []
         self._module = ["bench.profiled", str(profile)] if profile is not None else ["comparison.cli.main"]
 
     @property
@@ -133,7 +135,7 @@ class OurBroker:
         """Start it and wait until it serves. Raises `EnvironmentFault` with its log if it does not."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / "broker.log"
-        with machine.pinned(self._core), file.open("ab") as log:
+        with machine.pinned(self._cores.server) if self._cores else nullcontext(), file.open("ab") as log:
             self._child = start_child(
                 [sys.executable, "-m", *self._module, *self._arguments],
                 stdout=subprocess.PIPE,
@@ -176,13 +178,22 @@ class OurBroker:
 
 
 @contextmanager
-def our_side(folder: Path, cores: Cores, settings: Mapping[str, str], profile: Path | None = None) -> Iterator[Side]:
-    """Our broker, with a ZooKeeper of its own on the drivers' core."""
+def our_side(
+    folder: Path,
+    settings: Mapping[str, str],
+    *,
+    cores: Cores | None = None,
+    profile: Path | None = None,
+    trace: Path | None = None,
+) -> Iterator[Side]:
+    """Our broker, on the servers' core if there are `cores`, with a ZooKeeper of its own."""
     with (
         EmbeddedZooKeeper(folder / "zookeeper") as zookeeper,
-        OurBroker(folder / "broker", zookeeper.connect_string, cores, settings, profile) as broker,
+        OurBroker(
+            folder / "broker", zookeeper.connect_string, settings, cores=cores, profile=profile, trace=trace
+        ) as broker,
     ):
-        yield Side(OURS, Server(OURS, broker.port, broker.pid, zookeeper.connect_string), profile)
+        yield Side(OURS, broker.port, broker.pid, zookeeper.connect_string, profile)
 
 
 @contextmanager
@@ -193,7 +204,7 @@ def kafka_side(folder: Path, cores: Cores, settings: Mapping[str, str]) -> Itera
     with ExitStack() as stack:
         with machine.pinned(cores.server):
             stack.enter_context(broker)
-        yield Side(KAFKA, Server(KAFKA, broker.port, broker.pid))
+        yield Side(KAFKA, broker.port, broker.pid)
 
 
 @contextmanager
@@ -201,8 +212,8 @@ def mock_side(cores: Cores) -> Iterator[Side]:
     """librdkafka's mock cluster: C, one thread, nothing stored."""
     with ExitStack() as stack:
         with machine.pinned(cores.server):
-            server = stack.enter_context(mock_cluster())
-        yield Side(MOCK, server)
+            child = stack.enter_context(Child("bench.peer"))
+        yield Side(MOCK, child.ready["port"], child.pid)
 
 
 def top_functions(profile: Path, count: int = 25) -> str:

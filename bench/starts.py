@@ -22,7 +22,6 @@ import click
 
 from bench import herd
 from comparison.originals.brokers import RealBroker
-from comparison.originals.hosts import OriginalHost
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
@@ -32,8 +31,6 @@ from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from comparison.originals.hosts import OriginalMember
 
 QUIET_S = 0.5
 #: Our kinds, and the settings that distinguish them.
@@ -68,44 +65,6 @@ class Measured:
             f"{statistics.median(each):.2f}), failed {statistics.median(self.failed) / self.members:.2f}; registered "
             f"within {statistics.median(self.spread_s) * 1000:.0f} ms"
         )
-
-
-class OneEach(herd.Subject):
-    """Original consumers of one version, in a JVM each, which starts when the member joins."""
-
-    processes = 1
-    release = "1.1"
-
-    def __init__(self, label: str, folder: Path) -> None:
-        self.label = label
-        self._folder = folder
-        self._members: dict[tuple[str, str], OriginalMember] = {}
-
-    async def prepare(self, group: str) -> None:
-        """Do nothing: the start belongs to the join."""
-
-    async def join(self, name: str, group: str, zookeeper: str) -> None:
-        host = OriginalHost("1.1.1", self._folder, name=f"each-{group}-{name}", heap_mb=64, log_level="WARN")
-        await asyncio.to_thread(host.start)
-        member = self._members[group, name] = host.member(
-            name, zookeeper=zookeeper, group=group, topics={herd.TOPIC: 1}, properties=herd.SETTINGS, consuming=False
-        )
-        await member.join()
-
-    async def leave(self, name: str, group: str) -> None:
-        member = self._members.pop((group, name))
-        await member.leave()
-        await asyncio.to_thread(member.host.close)
-
-    def cpu_s(self) -> float:
-        return 0.0
-
-    async def failed(self) -> None:
-        return None
-
-    async def close(self) -> None:
-        for member in self._members.values():
-            await asyncio.to_thread(member.host.close)
 
 
 class Starts(herd.Herd):
@@ -169,7 +128,7 @@ class Starts(herd.Herd):
 def subject_of(kind: str, processes: int, folder: Path) -> herd.Subject:
     if kind in OURS:
         return herd.Ours(kind, processes, OURS[kind])
-    return OneEach(kind, folder) if kind == ONE_EACH else herd.Originals(kind, folder)
+    return herd.Originals(kind.partition(",")[0], folder, one_each=kind == ONE_EACH)
 
 
 async def run(

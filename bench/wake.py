@@ -16,7 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,7 @@ from tests.support.zookeeper import count_model
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 TOPIC, PARTITIONS = "wake", 4
 FROZEN_S, AFTER_S = 4.5, 5.0
@@ -62,69 +62,41 @@ class Round:
     before_registering: int  #: of those
 
 
-class Sleeper(Protocol):
+@dataclass(frozen=True)
+class Sleeper:
     """A member in a process of its own."""
 
-    def freeze(self) -> None: ...
-    def thaw(self) -> None: ...
-    def delivered_at(self) -> list[float]:
-        """When each record was delivered, by the monotonic clock."""
-
-
-class Ours:
-    def __init__(self) -> None:
-        self.process: Any = None
-        self._at: list[float] = []
-
-    def take(self, event: dict[str, Any]) -> None:
-        if event["kind"] == "records_delivered":
-            self._at += [time.monotonic()] * (event["last"] - event["first"] + 1)
-
-    def freeze(self) -> None:
-        self.process.freeze()
-
-    def thaw(self) -> None:
-        self.process.thaw()
-
-    def delivered_at(self) -> list[float]:
-        return self._at
-
-
-class Theirs:
-    def __init__(self, host: OriginalHost) -> None:
-        self._host = host
-
-    def freeze(self) -> None:
-        self._host.freeze()
-
-    def thaw(self) -> None:
-        self._host.thaw()
-
-    def delivered_at(self) -> list[float]:
-        return [message.at for member in self._host.members for message in member.messages]
+    freeze: Callable[[], None]
+    thaw: Callable[[], None]
+    delivered_at: Callable[[], list[float]]  #: when each record was delivered, by the monotonic clock
 
 
 @contextlib.asynccontextmanager
 async def ours(name: str, group: str, zookeeper: str, folder: Path, fork_server: ForkServer) -> AsyncIterator[Sleeper]:
-    member = Ours()
+    delivered_at: list[float] = []
+
+    def take(event: dict[str, Any]) -> None:
+        if event["kind"] == "records_delivered":
+            delivered_at.extend([time.monotonic()] * (event["last"] - event["first"] + 1))
+
     module = "comparison.scenarios.processes.member_process"
-    member.process = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", member.take)
-    member.process.send(
+    process = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", take)
+    process.send(
         {"process": name, "design": "zookeeper", "run": "r", "scenario": "wake", "seed": time.time_ns() % 100_000,
          "bootstrap": "", "trace": str(folder / f"{name}.jsonl"), "group": group, "topics": {TOPIC: 1},
          "zookeeper": zookeeper, "settings": SETTINGS | {"consumer.id": name}}
     )  # fmt: skip
     try:
-        yield member
+        yield Sleeper(process.freeze, process.thaw, lambda: delivered_at)
     finally:
-        await member.process.kill()
+        await process.kill()
 
 
 @contextlib.asynccontextmanager
 async def theirs(version: str, name: str, group: str, zookeeper: str, folder: Path) -> AsyncIterator[Sleeper]:
     async with OriginalHost(version, folder, name=f"{version}-{name}", heap_mb=128, log_level="WARN") as host:
-        await host.join(name, zookeeper=zookeeper, group=group, topics={TOPIC: 1}, properties=SETTINGS)
-        yield Theirs(host)
+        member = await host.join(name, zookeeper=zookeeper, group=group, topics={TOPIC: 1}, properties=SETTINGS)
+        yield Sleeper(host.freeze, host.thaw, lambda: [message.at for message in member.messages])
         host.kill()
 
 

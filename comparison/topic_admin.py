@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.settings.effective_configs import Source
 from kernel.broker.settings.topic_configs import NOTES
-from kernel.client.client import EARLIEST, LATEST, list_offset
+from kernel.client.reads import EARLIEST, LATEST, list_offset
 from kernel.errors import ProtocolError, Unavailable, UserError
 from kernel.suggestions import did_you_mean
 from kernel.values import TopicPartition

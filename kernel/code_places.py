@@ -7,7 +7,6 @@ import traceback
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 #: Our packages, and the one that a wheel has them in.
@@ -19,16 +18,12 @@ def users_place(error: BaseException) -> str:
 
     The user's code begins where ours calls it, and may have called ours or a library again.
     """
-    frames = [(frame, line) for frame, line in _frames(error) if _package(frame) not in _OURS]
+    frames = [each for each in traceback.walk_tb(error.__traceback__) if _package(each[0]) not in _OURS]
     if not frames:
         return ""
     package = _package(frames[0][0])
     frame, line = [each for each in frames if _package(each[0]) == package][-1]
     return f"{_shown(frame.f_code.co_filename)}:{line}"
-
-
-def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    return traceback.walk_tb(error.__traceback__)
 
 
 def _package(frame: FrameType) -> str:

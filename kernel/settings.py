@@ -2,7 +2,7 @@
 
 A row of a table is all there is to know about a setting: the parsers read it, and so do `rebalance-lab settings` and
 docs/settings.md. The tables are in `zkconsumer.settings`, `coordinator.client.setting_table` and that of its folders
-`server` and `kip848`, and `kernel.broker.settings.setting_table`.
+`server` and `consumer`, and `kernel.broker.settings.setting_table`.
 
 `resolve` handles a broker's `--set` and a scenario's `-c` alike. It parses and checks the settings of the table, warns
 of those that Kafka has but we do not implement, and raises `ConfigurationError` with the closest name for any other.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.client import ClusterClient
+from kernel.client.reads import LATEST, list_offset
 from kernel.errors import Unavailable
 from kernel.wire.versions import Api
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.client.record_runs import runs
 from coordinator.client.setting_table import READ_COMMITTED
-from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.values import Batch, Record, TopicPartition
 from kernel.wire.errors import ProtocolError
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from coordinator.client.configuration import PollingConfig
-    from kernel.client.client import BrokerConnection, ClusterClient, FetchedPartition
+    from kernel.client.client import ClusterClient
+    from kernel.client.connection import BrokerConnection
+    from kernel.client.reads import FetchedPartition
     from kernel.trace.writer import Tracer
 
 PREFETCH_RECORDS = 1000

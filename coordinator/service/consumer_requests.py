@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.groups.partitions import partitions
 from kernel.clock import milliseconds
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,8 +166,7 @@ def _bytes(topic_id: UUID | None) -> bytes:
     return bytes(16) if topic_id is None else topic_id.bytes
 
 
-_LOWEST, _HIGHEST = SERVED[Api.ConsumerGroupHeartbeat]
 #: By served version.
 HEARTBEAT_READERS: Mapping[int, ConsumerHeartbeatReader] = {
-    version: ConsumerHeartbeatReader(version) for version in range(_LOWEST, _HIGHEST + 1)
+    version: ConsumerHeartbeatReader(version) for version in served_versions(Api.ConsumerGroupHeartbeat)
 }

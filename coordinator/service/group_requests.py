@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from coordinator.groups.requests import Protocol
 from kernel.clock import milliseconds
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,11 +160,6 @@ def _end_of_compact_text(frame: bytes, at: int) -> int:
     return at + frame[at]
 
 
-def _versions(api: Api) -> range:
-    lowest, highest = SERVED[api]
-    return range(lowest, highest + 1)
-
-
 #: By served version.
-JOIN_READERS: Mapping[int, JoinReader] = {version: JoinReader(version) for version in _versions(Api.JoinGroup)}
-SYNC_READERS: Mapping[int, SyncReader] = {version: SyncReader(version) for version in _versions(Api.SyncGroup)}
+JOIN_READERS: Mapping[int, JoinReader] = {version: JoinReader(version) for version in served_versions(Api.JoinGroup)}
+SYNC_READERS: Mapping[int, SyncReader] = {version: SyncReader(version) for version in served_versions(Api.SyncGroup)}

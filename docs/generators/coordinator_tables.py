@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.summaries.restarts import costs, remarks
+from docs.generators.pages import markdown_table
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
@@ -187,6 +188,4 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         place for place in range(len(headings)) if any(row[place][:1].isalpha() or "`" in row[place] for row in kept)
     ]
     rule = ["---" if place in texts else "---:" for place in range(len(headings))]
-    return "\n".join(
-        f"| {' | '.join(row)} |" if row is not rule else f"|{'|'.join(row)}|" for row in (headings, rule, *kept)
-    )
+    return markdown_table(headings, kept, rule)

@@ -1,6 +1,6 @@
 """Fill the marked places of the pages beside this file from real runs: `make draw`.
 
-A place is `<!-- drawn: NAME -->` up to `<!-- end -->`. Drawings come from fresh runs (or, with `--runs`, from earlier
+Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
 `make draw ARGS=coordinators` fills that page alone, and `make draw ARGS="coordinators --table faults"` one table of it,
 from runs of its scenarios.
@@ -10,7 +10,6 @@ from runs of its scenarios.
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from comparison.report.view.runs import read_views
 from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
 from docs.generators.coordinator_tables import TABLES
+from docs.generators.pages import DOCS, filled
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from comparison.report.view.model import RunView
     from comparison.results.run import Run
 
-DOCS = Path(__file__).parents[1]
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
 #: The commands whose runs each page is drawn from.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -213,19 +212,9 @@ def call(*arguments: object) -> str:
     return subprocess.run([COMMAND, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
 
 
-def filled(page: str, name: str, content: str) -> str:
-    place = re.compile(rf"(<!-- drawn: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
-    text, places = place.subn(lambda found: f"{found[1]}{content}\n{found[2]}", page)
-    assert places == 1, f"{places} places for {name}"
-    return text
-
-
 def draw(page: str, places: Mapping[str, Callable[[], str]]) -> None:
     path = DOCS / f"{page}.md"
-    text = path.read_text()
-    for name, fill in places.items():
-        text = filled(text, name, fill())
-    path.write_text(text)
+    path.write_text(filled(path, {name: fill() for name, fill in places.items()}))
 
 
 def draw_table(name: str) -> None:

@@ -274,11 +274,8 @@ def consumer_group() -> Machine:
     documented, answers = comments(G), consumer_requests.answers()
     states = []
     for state, moves in CONSUMER_MOVES.items():
-        by_target: dict[str, list[str]] = {}
-        for target, reason in moves:
-            by_target.setdefault(target.value, []).append(reason)
-        found = tuple(Move(target, tuple(reasons)) for target, reasons in by_target.items())
         facts = answers.by_answer(requests.NO_GROUP if state is G.DEAD else state.value)
+        found = _moves((target.value, reason) for target, reason in moves)
         states.append(State(state.value, documented[state.name], GROUP_KINDS[state.value], found, facts=facts))
     return Machine(
         "consumer-group",
@@ -332,14 +329,19 @@ def comments(states: type[Enum]) -> Mapping[str, str]:
     return found
 
 
+def _moves(reasons: Iterable[tuple[str, str]]) -> tuple[Move, ...]:
+    """By target, from (target, reason)."""
+    by_target: dict[str, list[str]] = {}
+    for target, reason in reasons:
+        by_target.setdefault(target, []).append(reason)
+    return tuple(Move(target, tuple(each)) for target, each in by_target.items())
+
+
 def _group(states: type[Enum], transitions: Mapping[Any, Mapping[Any, Any]], answers: Answers) -> tuple[State, ...]:
     documented = comments(states)
     found = []
     for state in states:
-        by_target: dict[str, list[str]] = {}
-        for trigger, target in transitions[state].items():
-            by_target.setdefault(target.value, []).append(trigger.value)
-        moves = tuple(Move(target, tuple(reasons)) for target, reasons in by_target.items())
+        moves = _moves((target.value, trigger.value) for trigger, target in transitions[state].items())
         facts = answers.by_answer(state.value)
         found.append(State(state.value, documented[state.name], GROUP_KINDS[state.value], moves, facts=facts))
     return tuple(found)
@@ -350,13 +352,12 @@ def _member(states: type[Enum], rows: Mapping[Any, Mapping[Any, Any]], order: Ma
     by_name = {state.name: row for state, row in rows.items()}
     found = []
     for name, kind in order.items():
-        by_target: dict[str, list[str]] = {}
-        for event, cell in by_name[name].items():
-            for target in cell.leads_to:
-                condition = f": {cell.when[target]}" if cell.when else ""
-                by_target.setdefault(target.name, []).append(event.__name__ + condition)
-        ordered = sorted(by_target, key=list(order).index)
-        moves = tuple(Move(target, tuple(sorted(by_target[target]))) for target in ordered)
+        reasons = (
+            (target.name, event.__name__ + (f": {cell.when[target]}" if cell.when else ""))
+            for event, cell in by_name[name].items()
+            for target in cell.leads_to
+        )
+        moves = _moves(sorted(reasons, key=lambda each: (list(order).index(each[0]), each[1])))
         found.append(State(name, documented[name], kind, moves))
     return tuple(found)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from docs.generators.pages import markdown_table
 from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.table import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from zkconsumer.rebalance.state import RebalanceState
     from zkconsumer.rebalance.steps import Step
@@ -38,7 +39,7 @@ def steps() -> str:
     """Every step of the original, in order."""
     rows = table(ORIGINAL)
     headings = ("step", "state", "phase", "what happens", "ZooKeeper requests", "then")
-    return _table(headings, [(*_row(state, step), _then(rows, state)) for state, step in rows.items()])
+    return markdown_table(headings, [(*_row(state, step), _then(rows, state)) for state, step in rows.items()])
 
 
 def options() -> str:
@@ -57,7 +58,7 @@ def options() -> str:
         different = [_name(state) for state in common if original[state] != changed[state]]
         moved = "" if common == [state for state in changed if state in original] else "R8, R9 come after R11"
         rows.append((setting, "<br>".join(added), ", ".join(dropped), ", ".join(different), moved))
-    return _table(("option", "adds", "drops", "changes", "moves"), rows)
+    return markdown_table(("option", "adds", "drops", "changes", "moves"), rows)
 
 
 def _row(state: RebalanceState, step: Step) -> tuple[str, ...]:
@@ -78,7 +79,3 @@ def _then(rows: Mapping[RebalanceState, Step], state: RebalanceState) -> str:
 
 def _name(state: RebalanceState) -> str:
     return f"`{state.name}`"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, ["---"] * len(headings), *rows))

@@ -5,22 +5,21 @@ The tables and the figure show the stories of `reconciliation` and `migration`; 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.report.markup import Shape, path, rect, text
-from docs.generators.draw import filled
 from docs.generators.figure_text import WIDTH, figure, head, width_of, wrapped
 from docs.generators.migration import migration
+from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
 from docs.generators.reconciliation import PARTITIONS, fenced, reconciliation, records, static, too_slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from docs.generators.reconciliation import Owner, Row
 
-DOCS = Path(__file__).parents[1]
-PAGE, FIGURE = DOCS / "consumer-protocol.md", DOCS / "diagrams" / "figures" / "reconciliation.svg"
+PAGE, FIGURE = DOCS / "consumer-protocol.md", FIGURES / "reconciliation.svg"
 TITLE = "One reconciliation, heartbeat by heartbeat"
 _ALT_TEXT = "the heartbeats of three members, and the owner of each partition after each, as in the table below"
 #: The members of the figure, with their colours.
@@ -102,7 +101,7 @@ def story_table(rows: Sequence[Row]) -> str:
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""
         shown.append((str(number), row.says, row.sent, _answer(row.answered), who, owned(row.owners)))
-    return _table(("", "what happens", "sent", "answered", "the member then", "who has what"), shown)
+    return markdown_table(("", "what happens", "sent", "answered", "the member then", "who has what"), shown)
 
 
 def _answer(answered: str) -> str:
@@ -124,17 +123,12 @@ def migration_table() -> str:
         (str(number), step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group)
         for number, step in enumerate(migration(), start=1)
     ]
-    return _table(("", "what happens", "sent", "answered", "the group then"), rows)
+    return markdown_table(("", "what happens", "sent", "answered", "the group then"), rows)
 
 
 def records_table() -> str:
     rows = [(str(version), f"`{name}`", member, says) for version, name, member, says in records()]
-    return _table(("key version", "record", "of", "says"), rows)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = (headings, ["---"] * len(headings), *rows)
-    return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in lines)
+    return markdown_table(("key version", "record", "of", "says"), rows)
 
 
 def places() -> Mapping[str, str]:
@@ -151,10 +145,7 @@ def places() -> Mapping[str, str]:
 
 def files() -> Mapping[Path, str]:
     """The page with its places filled, and its figure."""
-    page = PAGE.read_text(encoding="utf-8")
-    for name, content in places().items():
-        page = filled(page, name, content)
-    return {PAGE: page, FIGURE: picture()}
+    return {PAGE: filled(PAGE, places()), FIGURE: picture()}
 
 
 assert len(reconciliation()[0].owners) == PARTITIONS

@@ -10,16 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kernel.client.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected, RequestTimedOut
-from kernel.client.reads import (
-    EARLIEST,
-    LATEST,
-    FetchedBytes,
-    FetchedPartition,
-    fetch,
-    fetch_bytes,
-    list_offset,
-)
+from kernel.client.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected
 from kernel.errors import Unavailable
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode, error_name
@@ -30,23 +21,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kernel.trace.writer import Tracer
-
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "REQUEST_TIMEOUT_MS",
-    "BrokerConnection",
-    "ClusterClient",
-    "ClusterMetadata",
-    "Disconnected",
-    "FetchedBytes",
-    "FetchedPartition",
-    "PartitionLeader",
-    "RequestTimedOut",
-    "fetch",
-    "fetch_bytes",
-    "list_offset",
-]
 
 
 @dataclass(frozen=True, slots=True)

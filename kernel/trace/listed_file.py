@@ -35,15 +35,6 @@ class RunFile(NamedTuple):
     parameters: str = ""  #: all but the seed, as JSON with sorted keys: equal text, equal parameters
 
 
-def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
-    """The trace files that a run's `run.json` lists; None without a list: nothing is known then.
-
-    Raises `UserError` if the file exists but cannot be read, or is damaged.
-    """
-    found = run_file(run_dir)
-    return None if found is None else found.traces
-
-
 def run_file(run_dir: Path) -> RunFile | None:
     """A run's `run.json`; None if there is none.
 

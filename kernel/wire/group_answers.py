@@ -19,7 +19,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from kernel.wire.tags import uvarint
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api, served_versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,11 +134,6 @@ class SyncForm(_Form):
         return head + self._blob(assignment) + self._tags
 
 
-def _versions(api: Api) -> range:
-    lowest, highest = SERVED[api]
-    return range(lowest, highest + 1)
-
-
 #: {version: form}, for all served versions.
-JOIN_FORMS: Mapping[int, JoinForm] = {version: JoinForm(version) for version in _versions(Api.JoinGroup)}
-SYNC_FORMS: Mapping[int, SyncForm] = {version: SyncForm(version) for version in _versions(Api.SyncGroup)}
+JOIN_FORMS: Mapping[int, JoinForm] = {version: JoinForm(version) for version in served_versions(Api.JoinGroup)}
+SYNC_FORMS: Mapping[int, SyncForm] = {version: SyncForm(version) for version in served_versions(Api.SyncGroup)}

@@ -7,9 +7,8 @@ at all (`kernel.broker.server.served_connection`).
 from __future__ import annotations
 
 from kernel.wire.errors import ErrorCode
-from kernel.wire.versions import SERVED, Api
+from kernel.wire.versions import Api, served_versions
 
-_LOWEST, _HIGHEST = SERVED[Api.Heartbeat]
 _THROTTLES, _FLEXIBLE = 1, 4  # the first versions with a throttle time and with tags
 
 
@@ -21,5 +20,5 @@ def _tail(version: int, code: int) -> bytes:
 
 #: [version][error code]: the response after its correlation id.
 TAILS: tuple[dict[int, bytes], ...] = tuple(
-    {code.value: _tail(version, code.value) for code in ErrorCode} for version in range(_LOWEST, _HIGHEST + 1)
+    {code.value: _tail(version, code.value) for code in ErrorCode} for version in served_versions(Api.Heartbeat)
 )

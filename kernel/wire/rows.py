@@ -10,6 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from kernel.wire.codec import encode_response
+from kernel.wire.tags import uvarint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,17 +52,8 @@ class RowEncoder:
 
     def finish(self) -> bytes:
         """The response after its correlation id."""
-        count = _varint(self._count + 1) if self._is_compact else _INT.pack(self._count)
+        count = uvarint(self._count + 1) if self._is_compact else _INT.pack(self._count)
         return b"".join((self._front, count, self._rows, self._back))
 
     def _encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
         return encode_response(self._api, self._version, 0, {**self._head, self._name: rows})
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

@@ -109,6 +109,11 @@ SERVED: Mapping[Api, tuple[int, int]] = MappingProxyType(
 )
 
 
+def served_versions(api: Api) -> range:
+    lowest, highest = SERVED[api]
+    return range(lowest, highest + 1)
+
+
 def negotiated(api: Api, offered: Mapping[int, tuple[int, int]]) -> int | None:
     """The highest version of `api` that both sides support, or None. `offered` comes from ApiVersions."""
     theirs = offered.get(api)

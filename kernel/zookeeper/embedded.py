@@ -15,27 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kernel.platform.ports import LOOPBACK, ReservedPorts
-from kernel.zookeeper.server import (
-    START_TIMEOUT_S,
-    PortInUse,
-    ServerConfig,
-    ServerProcess,
-    require_free,
-    wait_for_all,
-)
+from kernel.zookeeper.server import START_TIMEOUT_S, PortInUse, ServerConfig, ServerProcess, require_free
 from kernel.zookeeper.servers import (
     NUMBERS,
     Limits,
     QuorumLinks,
     QuorumPorts,
     connect_string,
-    followers_of,
     leader_of,
     peer_lines,
 )
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Sequence
 
 #: Another process may take a free port before the server listens on it; then others are chosen.
 _PORT_ATTEMPTS = 5
@@ -44,11 +37,81 @@ _PORT_ATTEMPTS = 5
 class _Servers:
     """One or more servers that start and stop together."""
 
-    servers: tuple[ServerProcess, ...] = ()
-    _reserved: ReservedPorts | None = None
+    def __init__(
+        self,
+        run_dir: Path,
+        limits: Limits,
+        numbers: Sequence[int],
+        *,
+        port: int | None = None,
+        quorum_links: QuorumLinks | None = None,
+        given_up: threading.Event | None = None,
+    ) -> None:
+        self.servers: tuple[ServerProcess, ...] = ()
+        self._run_dir = Path(run_dir).resolve()
+        self._numbers = numbers
+        self._lines = limits.lines(ensemble=len(numbers) > 1)
+        self._port = port
+        self._links = quorum_links
+        self._given_up = given_up
+        self._reserved: ReservedPorts | None = None
 
     def start(self) -> Self:
-        raise NotImplementedError
+        """Start all servers and wait until they serve and, in an ensemble, one leads.
+
+        Raises `EnvironmentFault` if there is no Java, the folder is full or not writable, a port is in use
+        (`PortInUse`), or a server fails (with the end of its log).
+        """
+        if self._port is not None:
+            require_free(self._port)
+        # Proxies already use the ports of their links, and cannot switch to others.
+        attempts = _PORT_ATTEMPTS if self._port is None and self._links is None else 1
+        for attempt in range(1, attempts + 1):
+            try:
+                self._start_on([self._port] if self._port is not None else self._reserve())
+            except PortInUse:
+                self.stop()
+                if attempt == attempts:
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+            else:
+                break
+        return self
+
+    def _reserve(self) -> list[int]:
+        """Ports for as long as the servers may be started again: one of each server for clients, then its others."""
+        if self._reserved is not None:
+            self._reserved.release()
+        count = len(self._numbers)
+        self._reserved = ReservedPorts(count if count == 1 else 3 * count)
+        return self._reserved.numbers
+
+    def _start_on(self, ports: list[int]) -> None:
+        clients, rest = ports[: len(self._numbers)], iter(ports[len(self._numbers) :])
+        real = {
+            number: QuorumPorts(quorum, election)
+            for number, quorum, election in zip(self._numbers, rest, rest, strict=False)
+        }
+        self.servers = tuple(
+            ServerProcess(
+                self._run_dir / f"zookeeper-{number}",
+                ServerConfig(number=number, client_port=port, lines=self._lines | self._peers(number, real)),
+            )
+            for number, port in zip(self._numbers, clients, strict=True)
+        )
+        for server in self.servers:
+            server.launch()
+        for server in self.servers:
+            server.wait_ready(START_TIMEOUT_S, self._given_up)
+        if real:
+            leader_of(self.servers, given_up=self._given_up)
+
+    def _peers(self, number: int, real: dict[int, QuorumPorts]) -> dict[str, str]:
+        """The server.N lines in one server's configuration; none outside an ensemble."""
+        used = peer_lines(number, real, self._links)
+        return {f"server.{peer}": f"{ports.host}:{ports.quorum}:{ports.election}" for peer, ports in used.items()}
 
     def stop(self) -> None:
         """Stop all servers and keep their data. Idempotent."""
@@ -58,13 +121,6 @@ class _Servers:
             server.stop()
         if self._reserved is not None:
             self._reserved.release()
-
-    def _reserve(self, number: int) -> list[int]:
-        """Ports for as long as the servers may be started again."""
-        if self._reserved is not None:
-            self._reserved.release()
-        self._reserved = ReservedPorts(number)
-        return self._reserved.numbers
 
     @property
     def connect_string(self) -> str:
@@ -95,40 +151,8 @@ class EmbeddedZooKeeper(_Servers):
         port: int | None = None,
         given_up: threading.Event | None = None,
     ) -> None:
-        self._run_dir = Path(run_dir).resolve()
-        self._given_up = given_up
         limits = Limits(tick_ms=tick_ms, min_session_ms=min_session_ms, max_session_ms=max_session_ms)
-        self._lines = limits.lines(ensemble=False)
-        self._port = port
-
-    def start(self) -> Self:
-        """Start the server and wait until it serves.
-
-        Raises `EnvironmentFault` if there is no Java, the folder is full or not writable, the port is in use
-        (`PortInUse`), or the server fails (with the end of its log).
-        """
-        if self._port is not None:
-            require_free(self._port)
-        for attempt in range(_PORT_ATTEMPTS):
-            try:
-                self._start_on(self._port or self._reserve(1)[0])
-            except PortInUse:
-                self.stop()
-                if self._port is not None or attempt == _PORT_ATTEMPTS - 1:
-                    raise
-            except BaseException:
-                self.stop()
-                raise
-            else:
-                break
-        return self
-
-    def _start_on(self, port: int) -> None:
-        config = ServerConfig(number=1, client_port=port, lines=self._lines)
-        server = ServerProcess(self._run_dir / "zookeeper-1", config)
-        self.servers = (server,)
-        server.launch()
-        server.wait_ready(START_TIMEOUT_S, self._given_up)
+        super().__init__(run_dir, limits, NUMBERS[:1], port=port, given_up=given_up)
 
 
 class ZooKeeperEnsemble(_Servers):
@@ -149,58 +173,7 @@ class ZooKeeperEnsemble(_Servers):
         quorum_links: QuorumLinks | None = None,
         given_up: threading.Event | None = None,
     ) -> None:
-        self._run_dir = Path(run_dir).resolve()
-        self._given_up = given_up
         limits = Limits(
             tick_ms=tick_ms, sync_limit=sync_limit, min_session_ms=min_session_ms, max_session_ms=max_session_ms
         )
-        self._lines = limits.lines(ensemble=True)
-        self._quorum_links = quorum_links
-
-    def start(self) -> Self:
-        """Start all three and wait until they serve and one leads. Raises as `EmbeddedZooKeeper.start`."""
-        for attempt in range(_PORT_ATTEMPTS):
-            try:
-                self._start_on(self._reserve(9))
-            except PortInUse:
-                self.stop()
-                # A proxy already uses these ports and cannot switch to others.
-                if self._quorum_links is not None or attempt == _PORT_ATTEMPTS - 1:
-                    raise
-            except BaseException:
-                self.stop()
-                raise
-            else:
-                break
-        return self
-
-    def _start_on(self, ports: list[int]) -> None:
-        real = {number: QuorumPorts(ports[3 + 2 * i], ports[4 + 2 * i]) for i, number in enumerate(NUMBERS)}
-        self.servers = tuple(
-            ServerProcess(
-                self._run_dir / f"zookeeper-{number}",
-                ServerConfig(
-                    number=number,
-                    client_port=ports[i],
-                    lines=self._lines | self._peers(number, real),
-                ),
-            )
-            for i, number in enumerate(NUMBERS)
-        )
-        for server in self.servers:
-            server.launch()
-        wait_for_all(self.servers, START_TIMEOUT_S, self._given_up)
-        self.leader()
-
-    def _peers(self, number: int, real: dict[int, QuorumPorts]) -> dict[str, str]:
-        """The server.N lines in one server's configuration."""
-        used = peer_lines(number, real, self._quorum_links)
-        return {f"server.{peer}": f"{ports.host}:{ports.quorum}:{ports.election}" for peer, ports in used.items()}
-
-    def leader(self) -> ServerProcess:
-        """Wait for exactly one leader and return it. Raises `EnvironmentFault`."""
-        return leader_of(self.servers, given_up=self._given_up)
-
-    def followers(self) -> tuple[ServerProcess, ...]:
-        """The followers, sorted by number."""
-        return followers_of(self.servers)
+        super().__init__(run_dir, limits, NUMBERS, quorum_links=quorum_links, given_up=given_up)

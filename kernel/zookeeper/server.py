@@ -24,7 +24,7 @@ from kernel.zookeeper.counters import server_mode
 if TYPE_CHECKING:
     import subprocess
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from kernel.platform.jre import JavaRuntime
 
@@ -131,12 +131,7 @@ class ServerProcess:
             self._write_configuration()
             with opened_to_append(self.log_path) as log:
                 self._child = start_child(
-                    [
-                        str(java.path),
-                        *self._options(java),
-                        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                        "zoo.cfg",
-                    ],
+                    [str(java.path), *self._options(java), _MAIN, "zoo.cfg"],
                     cwd=self.directory,
                     stdout=log,
                     stderr=log,
@@ -302,12 +297,6 @@ def require_free(port: int) -> None:
             raise PortInUse(
                 f"ZooKeeper cannot use port {port}: {error.strerror}. Choose another port, or stop what uses it."
             ) from error
-
-
-def wait_for_all(servers: Sequence[ServerProcess], timeout_s: float, given_up: threading.Event | None = None) -> None:
-    """Wait until all servers serve, for `timeout_s` each. Raises as `ServerProcess.wait_ready`."""
-    for server in servers:
-        server.wait_ready(timeout_s, given_up)
 
 
 def _stopped(pid: int) -> bool:

@@ -20,7 +20,7 @@ from comparison.run_folder import (
 )
 from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.events import Role
-from kernel.trace.listed_file import ListedFile, listed_traces
+from kernel.trace.listed_file import ListedFile, run_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +98,11 @@ def test_provenance_names_command_versions_and_machine() -> None:
     assert about["command"] == ["rebalance-lab", "compare"]
     assert set(about["versions"]) >= {"python", "pyspark", "kazoo", "rebalance-lab"}  # type: ignore[call-overload]  # a plain JSON object
     assert about["machine"]["cores"] >= 1  # type: ignore[index]  # a plain JSON object
+
+
+def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:
+    found = run_file(run_dir)
+    return None if found is None else found.traces
 
 
 def test_trace_files_are_listed_as_soon_as_they_are_added(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.servers import leader_of
 from tests.support.consumers.zookeeper import owners
 from tests.support.zookeeper.sessions import expire
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -211,7 +212,7 @@ class Soak:
         await asyncio.to_thread(server.kill)
         await asyncio.sleep(self._chosen.choice((0.0, 0.5)))
         await asyncio.to_thread(server.restart)
-        await asyncio.to_thread(self.ensemble.leader)
+        await asyncio.to_thread(leader_of, self.ensemble.servers)
         return f"{server.number}, which was {mode}"
 
     def _one(self, kind: type[M]) -> M:

@@ -13,8 +13,9 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from kernel.client.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
+from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comparison.originals.hosts import HostEnded, OriginalFailed
-from kernel.client.client import ClusterClient, fetch
+from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.client.reads import fetch
 from kernel.errors import EnvironmentFault
 from kernel.values import TopicPartition
 from kernel.waiting import until

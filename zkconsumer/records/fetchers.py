@@ -17,15 +17,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from kernel.client.client import EARLIEST, LATEST, fetch_bytes, list_offset
 from kernel.client.connection import BrokerConnection
+from kernel.client.reads import EARLIEST, LATEST, fetch_bytes, list_offset
 from kernel.errors import RebalanceLabError, Retriable
 from zkconsumer.records.chunks import chunk_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from kernel.client.client import FetchedBytes
+    from kernel.client.reads import FetchedBytes
     from kernel.trace.writer import Tracer
     from kernel.values import BrokerAddress, TopicPartition
     from zkconsumer.records.streams import PartitionInfo

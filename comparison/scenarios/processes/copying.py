@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.membership.effects import Identity
 from coordinator.protocol.consumer_protocol import encode_assignment, encode_subscription
 from kernel.assignors.subscription import MemberSubscription
-from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import Unavailable
 from kernel.records.records import NewRecord, build_batch
 from kernel.waiting import until

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS, commits_of
 from comparison.topic_admin import partitions_led
-from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.client.reads import LATEST, list_offset
 from kernel.decimals import decimal
 from kernel.errors import Unavailable
 from kernel.runtime import REAL

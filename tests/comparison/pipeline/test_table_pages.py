@@ -19,8 +19,8 @@ from comparison.pipeline.bronze.tables import write_table
 from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
 from docs.generators import columns
+from docs.generators.pages import DOCS
 from docs.generators.table_pages import (
-    DOCS,
     RUN_NAMES,
     SWEEP_TABLES,
     TABLES,

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators.coordinator_tables import TABLES, changes, restarts
-from docs.generators.draw import COMMANDS, DOCS, Runs, fillings
+from docs.generators.draw import COMMANDS, Runs, fillings
 from docs.generators.history_picture import PICTURE, picture
+from docs.generators.pages import DOCS
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.runs.results import change, counted, run
 

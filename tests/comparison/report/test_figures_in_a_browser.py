@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.generators.machine_page import DIAGRAMS
+from docs.generators.pages import FIGURES
 
 #: Drawn from the code, not from a run.
 GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg", "reconciliation.svg")
@@ -26,6 +26,6 @@ OVERLAPS = """() => {
 
 def test_no_text_of_a_generated_figure_covers_another_or_leaves_its_box(browser):
     page = browser.new_page()
-    for path in sorted(path for pattern in GENERATED for path in DIAGRAMS.glob(pattern)):
+    for path in sorted(path for pattern in GENERATED for path in FIGURES.glob(pattern)):
         page.goto(path.as_uri())
         assert page.evaluate(OVERLAPS) == [], path.name

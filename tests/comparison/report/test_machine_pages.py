@@ -19,9 +19,10 @@ from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
 from coordinator.membership.consumer.table import TABLE as CONSUMER_TABLE
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
 from docs.generators import consumer_requests
-from docs.generators.machine_page import DIAGRAMS, PAGE, files
+from docs.generators.machine_page import PAGE, files
 from docs.generators.machine_picture import picture, words
 from docs.generators.machines import BETWEEN, CONSUMER_MOVES, machines
+from docs.generators.pages import FIGURES
 from docs.generators.rebalance_table import ORIGINAL
 from docs.generators.requests_by_state import APIS, CLASSIC_SHOWN, NO_GROUP, SERVER_SHOWN, api_of, classic, server
 from tests.support.groups.consumer import World
@@ -46,7 +47,7 @@ def written():
 def test_page_and_figures_are_what_the_tables_give(written):
     for path, content in written.items():
         assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
-    assert {path for path in written if path != PAGE} == set(DIAGRAMS.glob("machine-*.svg"))
+    assert {path for path in written if path != PAGE} == set(FIGURES.glob("machine-*.svg"))
 
 
 # -- the figures are complete ------------------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ def test_table_and_words_beside_a_figure_have_every_move(name):
     page = PAGE.read_text(encoding="utf-8")
     after = page.partition(f"machine-{name}.svg)")[2]
     rows, state = set(), ""
-    for line in after.strip().partition("\n\n")[0].splitlines()[2:]:
+    for line in after.partition("<!-- end -->")[0].strip().partition("\n\n")[0].splitlines()[2:]:
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         state = cells[0].strip("*") or state
         to = {"stays": state}.get(cells[2], cells[2])

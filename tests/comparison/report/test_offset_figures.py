@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import zkconsumer
-from docs.generators.draw import DOCS
 from docs.generators.offset_life import CHUNKS_MAX, COMMITTED, FETCH, life
 from docs.generators.offset_picture import NAMES, PARTS, files
+from docs.generators.pages import DOCS
 
 ROOT = Path(zkconsumer.__file__).parent
 

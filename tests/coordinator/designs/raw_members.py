@@ -24,7 +24,8 @@ from coordinator.protocol.server.commands import (
 from coordinator.protocol.server.errors import ServerError
 from coordinator.protocol.server.member_znode import registration_payload
 from coordinator.protocol.server.messages import await_body, commit_body, read_command_answer, read_commit_answer
-from kernel.client.client import BrokerConnection, ClusterClient
+from kernel.client.client import ClusterClient
+from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until

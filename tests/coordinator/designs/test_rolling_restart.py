@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench import lab
 from bench.rolling import Broker, courses
 from bench.rolling_designs import CLASSIC, DESIGNS, JOIN, LEAVE, RECONCILING, ROLLING, Counts, Plan
 from bench.rolling_members import KINDS
+from bench.sides import our_side
 from kernel.assignors.registry import assignor
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription
@@ -41,8 +41,9 @@ COOPERATIVE, UNIFORM, RANGE = (BY_LABEL[name] for name in ("cooperative-sticky",
 @pytest.mark.parametrize("designs", [CLASSIC, RECONCILING], ids=["classic", "KIP-848"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_change_costs_as_much_as_in_kafka(tmp_path: Path, kind: str, designs: tuple[Design, ...]) -> None:
-    with lab.our_broker(tmp_path / "broker", Plan().broker_settings) as server:
-        broker = Broker("ours", server.port, tmp_path / "broker" / "broker-1.jsonl")
+    trace = tmp_path / "broker.jsonl"
+    with our_side(tmp_path / "broker", Plan().broker_settings, trace=trace) as side:
+        broker = Broker("ours", side.port, trace)
         made = asyncio.run(courses(kind, designs, Plan(), broker))
     assert [course.design for course in made] == list(designs)
     check_costs(kind, made)

@@ -12,7 +12,8 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from kernel.client.client import EARLIEST, LATEST, ClusterClient, fetch, list_offset
+from kernel.client.client import ClusterClient
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError
 from kernel.records.records import NewRecord, build_batch
 from kernel.waiting import until

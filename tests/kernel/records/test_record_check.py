@@ -13,7 +13,7 @@ import pytest
 
 from kernel.broker.apis import produce as handlers_produce
 from kernel.broker.storage.logs import PartitionLog
-from kernel.client.client import fetch, list_offset
+from kernel.client.reads import fetch, list_offset
 from kernel.records.compression import UNPACKED_BYTES_MIN, UnpackingTurn, room_for
 from kernel.records.record_check import RECORDS_AT_ONCE, checked, checked_off_the_loop
 from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, decode

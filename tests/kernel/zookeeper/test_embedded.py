@@ -23,6 +23,7 @@ from kernel.zookeeper.counters import read_counters, server_mode
 from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.server import PortInUse, ServerProcess, StartGivenUp
+from kernel.zookeeper.servers import followers_of, leader_of
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.support.commands.ended import has_ended
 from tests.support.zookeeper.sessions import opened
@@ -206,8 +207,10 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
 
     with ZooKeeperEnsemble(tmp_path, quorum_links=links, sync_limit=60) as ensemble:
         assert sorted(asked) == [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
-        leader = ensemble.leader()
-        followers: Any = wait_until(lambda: len(found := ensemble.followers()) == 2 and found, 60, "two followers")
+        leader = leader_of(ensemble.servers)
+        followers: Any = wait_until(
+            lambda: len(found := followers_of(ensemble.servers)) == 2 and found, 60, "two followers"
+        )
 
         # Every server counts every write, and the reads that it answered itself.
         asyncio.run(write_and_read(followers[0]))
@@ -218,7 +221,7 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
         assert [counters.per_namespace.get("before", (0, 0)) for counters in counted] == [(5, 1), (0, 1), (0, 1)]
 
         leader.kill()
-        assert ensemble.leader() is not leader
+        assert leader_of(ensemble.servers) is not leader
         asyncio.run(write("/without"))
         leader.restart()
         wait_until(lambda: leader.mode() == "follower", 60, "the killed leader to follow")

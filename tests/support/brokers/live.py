@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
 from kernel.broker.settings.configuration import BrokerConfig
-from kernel.client.client import ClusterClient, fetch
+from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer
+from kernel.client.reads import fetch
 from kernel.runtime import REAL, Runtime
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.broker import Broker
 from kernel.broker.settings.configuration import BrokerConfig
-from kernel.client.client import LATEST, ClusterClient, list_offset
+from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.client.reads import LATEST, list_offset
 from kernel.serials import numbered_value, serial_of
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import zkconsumer.rebalance.state
-from docs.generators.draw import DOCS, FROM_CODE
+from docs.generators.draw import FROM_CODE
+from docs.generators.pages import DOCS
 from docs.generators.rebalance_table import OPTIONS as OPTION_CONFIGS
 from kernel.trace.events import PHASES
 from tests.support.rebalance.conversations import FILES, play

@@ -23,7 +23,7 @@ from comparison.scenarios.plan.setting_rows import BROKERS, OURS, Row, elsewhere
 from comparison.scenarios.run.experiments import plan
 from coordinator.client.server.settings import ServerConsumerConfig
 from coordinator.client.settings import CoordinatorConsumerConfig
-from docs.generators.settings_page import HEAD, PAGE, page
+from docs.generators.settings_page import PAGE, page
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import DESIGN_NAMES, DESIGNS
 from kernel.settings import boolean, split_pairs, written
@@ -49,7 +49,9 @@ def test_page_of_the_settings_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: make names"
 
 
-@pytest.mark.parametrize("line", re.findall(r"^    rebalance-lab (run .+)$", HEAD, flags=re.M))
+@pytest.mark.parametrize(
+    "line", re.findall(r"^    rebalance-lab (run .+)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
+)
 def test_every_run_of_the_introduction_can_be_made_and_causes_no_warning(line: str) -> None:
     words = shlex.split(line)
     command = cli.get_command(click.Context(cli), words[0])

@@ -21,7 +21,7 @@ from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.runner import Run, perform
 from comparison.scenarios.testbed import testbed
 from kernel.errors import EnvironmentFault, Unavailable
-from kernel.trace.listed_file import listed_traces
+from kernel.trace.listed_file import run_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +94,9 @@ def broken(folder: Path) -> None:
 def assert_failed(run_dir: Path, reason: str) -> None:
     written = json.loads((run_dir / "run.json").read_text())
     assert (written["outcome"], written["error"]) == ("failed", reason)
-    listed = listed_traces(run_dir)
+    found = run_file(run_dir)
+    assert found is not None
+    listed = found.traces
     assert listed is not None
     assert {("runner.jsonl", "runner", "runner"), ("proxy.jsonl", "proxy", "proxy")} <= set(listed)
     assert {each.file for each in listed} == {path.name for path in (run_dir / "trace").iterdir()}

@@ -15,7 +15,7 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.lines import NEVER_JOINS
 from comparison.scenarios.testbed.group_members import GroupMembers, NeverJoins, NobodyThere
 from kernel.runtime import REAL
-from kernel.trace.listed_file import listed_traces
+from kernel.trace.listed_file import run_file
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout
 from tests.support.trace.tracers import ListTracer
@@ -108,8 +108,9 @@ async def test_a_restarted_process_is_another_one_at_the_same_place(group: Group
     await members.come_back("m1")
     await members.go("m1", 1)
     await members.come_back("m1", design="cooperative")
-    listed = listed_traces(tmp_path)
-    assert listed == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3", "m1.4"))
+    found = run_file(tmp_path)
+    assert found is not None
+    assert found.traces == tuple((f"{name}.jsonl", name, "member") for name in ("m1", "m2", "m1.2", "m1.3", "m1.4"))
     assert [group.configured(name)["consumer"] for name in ("m1.3", "m1.4")] == ["", "cooperative"]
     for name in ("m1", "m1.2", "m1.3"):
         configuration = group.configured(name)

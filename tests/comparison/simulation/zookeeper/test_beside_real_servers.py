@@ -13,6 +13,7 @@ from comparison.simulation.zookeeper.servers import SimulatedZooKeeper
 from kernel.waiting import until
 from kernel.zookeeper import operations, requests
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.servers import leader_of
 from tests.comparison.simulation.zookeeper.silent_session import silent_session
 from tests.comparison.simulation.zookeeper.twins import TIMEOUT_S, Sides, Twins
 
@@ -56,7 +57,7 @@ async def play(ensemble: ZooKeeperEnsemble, seed: int, steps: int) -> None:
     await modelled.start()
     try:
         await until(lambda: all(server.mode for server in modelled.servers), TIMEOUT_S, "the model to serve")
-        leader = ensemble.leader()
+        leader = leader_of(ensemble.servers)
         real = [leader.address, *(server.address for server in ensemble.servers if server is not leader)]
         model = sorted(modelled.servers, key=lambda server: (server.mode != "leader", server.number))
         sides = Sides(real, [server.address for server in model])

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.client.client import ClusterClient, fetch
+from kernel.client.client import ClusterClient
 from kernel.client.producer import ProduceFailed, Producer, ProducerConfig
+from kernel.client.reads import fetch
 from kernel.records.compression import CODECS
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernel.broker.storage.reading import Reader
-from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
 from kernel.client.connection import BrokerConnection
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until

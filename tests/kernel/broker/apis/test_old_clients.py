@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kernel.client.client import EARLIEST, LATEST, fetch, list_offset
+from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.records.records import NewRecord, build_batch, decode
 from kernel.values import TopicPartition
 from kernel.waiting import until

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from kernel.client.client import fetch
+from kernel.client.reads import fetch
 from kernel.wire import codec
 from kernel.wire.versions import SERVED, Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, produce

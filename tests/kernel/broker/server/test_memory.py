@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import pytest
 
-from kernel.client.client import ClusterClient, fetch
+from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection, Disconnected
+from kernel.client.reads import fetch
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until

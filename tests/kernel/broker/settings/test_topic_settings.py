@@ -9,7 +9,7 @@ import pytest
 
 from kernel.broker.cluster.znodes import topic_config_node
 from kernel.broker.settings.topic_configs import TOPIC_SETTINGS
-from kernel.client.client import ClusterClient, fetch
+from kernel.client.reads import fetch
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernel.broker.broker import Broker
+    from kernel.client.client import ClusterClient
 
 #: The values that CreateTopics requires with a manual assignment.
 NUMBERS_BY_ASSIGNMENT = {"num_partitions": -1, "replication_factor": -1}

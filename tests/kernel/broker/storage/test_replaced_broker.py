@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.client.client import fetch
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer, ProducerConfig
+from kernel.client.reads import fetch
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import client_of, running_broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from kernel.client.client import list_offset
+from kernel.client.reads import list_offset
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
