@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import itertools
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from tests.support.time.virtual_time import run_virtually
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 # How long an example takes depends more on the machine's other work than on what is tested. And do not explain a

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,9 +17,6 @@ import yaml
 from docs.site import hook
 from tests.support.pages.browser import DESKTOP, PHONE
 from tests.test_tidy import PACKAGES, ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))

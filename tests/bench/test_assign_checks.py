@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench import assign_cases
 from bench.assign import KAFKA_STICKY, WIRE, CheckFailed, Figure, check, check_same_sets
@@ -16,11 +17,6 @@ from coordinator.protocol.consumer_protocol import decode_subscription, encode_a
 from kernel.assignors.sticky import assign_sticky
 from kernel.assignors.sticky_data import decode_sticky
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 
 @pytest.fixture(autouse=True)

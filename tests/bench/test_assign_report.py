@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from bench import assign_cases
-from bench.assign import KAFKA_STICKY, KAFKA_UNIFORM, TARGET, WIRE, Figure, Options
+from bench.assign import KAFKA_STICKY, KAFKA_UNIFORM, TARGET, WIRE, Figure, Options, Subject
 from bench.assign_cases import FRESH, JOIN, LEAVE, STEPS, UNIFORM, Case
 from bench.assign_report import goals
-
-if TYPE_CHECKING:
-    from bench.assign import Subject
 
 Found = dict[tuple[str, "Subject", str], Figure]
 LINES = [f"uniform to Kafka's, {step}" for step in STEPS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -13,9 +13,6 @@ from kernel.clock import milliseconds
 from kernel.wire.codec import decode_request, encode_response
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TOPIC_ID = UUID(int=7)
 

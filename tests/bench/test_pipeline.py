@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -13,14 +14,11 @@ from bench.pipeline import core_of, exponent_of
 from bench.pipeline_child import DUCKDB, JSON, NUMPY, OURS, TABLES
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.generated.runs import write_synthetic
+from comparison.pipeline.generated.truth import Truth
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.pipeline.generated.truth import Truth
 
 
 @pytest.fixture(scope="module")

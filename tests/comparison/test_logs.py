@@ -6,7 +6,8 @@ import io
 import logging
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -14,10 +15,6 @@ import pytest
 from comparison.cli.main import COMMANDS, cli
 from comparison.logs import LEVEL_VARIABLE, KafkaFormatter, PrintableFormatter, set_inherited_level, set_level
 from tests.support.commands.terminals import Terminals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OURS = ("kernel", "zkconsumer", "coordinator", "comparison")
 

@@ -6,7 +6,7 @@ import json
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from comparison.run_folder import (
 from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.events import Role
 from kernel.trace.listed_file import ListedFile, run_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_two_runs_in_one_second_get_different_folders(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +14,6 @@ from kernel.broker.server.server import BrokerServer
 from kernel.client.client import ClusterClient
 from kernel.errors import ProtocolError
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 @pytest.mark.parametrize(

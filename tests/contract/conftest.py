@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from coordinator.service.mount import mount
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.brokers.live import broker_thread
 from tests.support.brokers.topics import topics_of
 from tests.support.consumers.consuming import Running
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 _CLASSIC = {
     "session.timeout.ms": "10000",

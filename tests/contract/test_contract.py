@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from comparison.consumers import CONSUMERS
+from kernel.consumer import GroupConsumer
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.platform.ports import free_ports
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.contract.conftest import Bench
 from tests.support.brokers.topics import topics_of
-from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from kernel.consumer import GroupConsumer
-    from tests.contract.conftest import Bench
-    from tests.support.consumers.consuming import Running
+from tests.support.consumers.consuming import Listener, Running, committed_all, partitions_of, producing, shared_out
 
 
 @asynccontextmanager

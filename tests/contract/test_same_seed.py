@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from coordinator.client.classic.consumer import CoordinatorConsumer
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.consumer.settings import Kip848ConsumerConfig
 from coordinator.client.settings import CoordinatorConsumerConfig
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.broker.storage.files import FOLDER, SUFFIX
 from kernel.runtime import Runtime
+from kernel.values import TopicPartition
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.consumers.consuming import Running, partitions_of, shared_out
 from tests.support.consumers.eager import bootstrap_of
@@ -20,12 +23,6 @@ from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.values import TopicPartition
 
 EVERYTHING = partitions_of("t", 4)
 COMMON = {"client.id": "c", "auto.offset.reset": "earliest", "fetch.max.wait.ms": "100"}

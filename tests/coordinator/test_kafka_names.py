@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from docs.generators.name_tests import PAGE, page
 from tests.support.kafka_names.markers import covered, named_in_prose
 from tests.support.kafka_names.names import CLASSES, LEFT_OUT, NAMES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COVERED = covered()
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 
 def serving(ensemble: ZooKeeperEnsemble) -> set[int]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from comparison.run_folder import new_bundle, provenance, run_dir_of
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, perform
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from comparison.scenarios.plan.scenario import Scenario
 
 
 def request_of(folder: Path, scenario: Scenario, design: str, given: Mapping[str, object]) -> RunRequest:

@@ -6,11 +6,8 @@ rows instead of tens of thousands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 #: Two options with a value each, by index.
 Pair = tuple[tuple[int, int], tuple[int, int]]

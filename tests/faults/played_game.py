@@ -9,22 +9,19 @@ page would have received is applied, and must give the game's own last snapshot;
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import psutil
 
 from comparison.playground import commands, messages
 from comparison.playground.applying import applied
+from comparison.playground.play.game import LabGame
 from comparison.playground.play.setting_up import prepared
 from kernel.waiting import until
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from pathlib import Path
-
-    from comparison.playground.play.game import LabGame
-
-    Script = Callable[["Player"], Awaitable[None]]
+Script = Callable[["Player"], Awaitable[None]]
 
 _WAIT_S = 60.0
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from comparison.scenarios.processes.children import ChildProcess, ended_within
+from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.processes.member_process import MemberConfig
 from kernel.assignors.thread_range import thread_range
 from kernel.errors import RebalanceLabError
@@ -22,21 +25,15 @@ from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
+from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.servers import leader_of
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.consumers.zookeeper import owners
 from tests.support.zookeeper.sessions import expire
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
 from zkconsumer.znodes.payloads import UnreadableZnode, parse_registration, thread_ids
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from comparison.scenarios.processes.fork_server import ForkServer
-    from kernel.zookeeper.embedded import ZooKeeperEnsemble
-    from kernel.zookeeper.session import ZooKeeperSession
 
 GROUP, TOPIC, PARTITIONS = "g", "t", 8
 TICK_MS, SESSION_MS, BACKOFF_MS, RETRIES = 250, 1500, 200, 8

@@ -19,7 +19,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -28,20 +30,16 @@ import pytest
 
 from comparison.pipeline.analysis import analyze
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, Settle, Steady
 from kernel.designs import EAGER, ZOOKEEPER
 from kernel.trace.reader import read_trace
 from tests.faults.one_run import performed, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.plan.step import Step
 
 pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(3600)]
 

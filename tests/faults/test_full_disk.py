@@ -13,7 +13,8 @@ import contextlib
 import resource
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -21,10 +22,6 @@ import pytest
 from comparison.exits import Exit
 from kernel.waiting import wait_until
 from tests.support.commands.ended import all_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.faults,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,9 +19,6 @@ from comparison.scenarios.testbed import testbed
 from kernel.designs import EAGER
 from kernel.trace.listed_file import run_file
 from tests.support.commands.called import code_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNFENCED = "tests.faults.unfenced_broker"
 SEED = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,8 +16,6 @@ from comparison.run_folder import run_dirs_in
 from tests.faults.played_game import Player, play
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.faults

@@ -11,8 +11,8 @@ the catalogue's scenarios.
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,16 +21,12 @@ from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
 from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.screen.progress import RunProgress
 from kernel.designs import DESIGN_NAMES, EAGER, SERVER, ZOOKEEPER
 from kernel.trace.reader import read_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.scenarios.plan.step import Step
 
 pytestmark = pytest.mark.faults
 

@@ -6,7 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,10 +15,6 @@ import pytest
 from comparison.exits import Exit
 from kernel.waiting import wait_until
 from tests.support.commands.ended import all_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.faults
 

@@ -18,6 +18,7 @@ Expectation per failure type: the verdicts of any run, "no record lost" and "fin
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -32,8 +33,6 @@ from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC
 from tests.faults.one_run import performed, request_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.faults

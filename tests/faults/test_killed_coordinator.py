@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.consumers.commander import commanded
 from tests.support.consumers.consuming import partitions_of, shared_out
 from tests.support.coordinators.failover import cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.faults
 

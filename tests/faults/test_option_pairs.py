@@ -11,7 +11,8 @@ with every verdict as expected. Only what such a combination cannot show may be 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,9 @@ from comparison.scenarios.plan.applicability import check_applicability
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.faults.pairs import covering_rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
-    from tests.support.runs.experiments import Laboratory
+from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 

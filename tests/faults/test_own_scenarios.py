@@ -11,8 +11,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from comparison.exits import Exit
 from comparison.scenarios.plan.plugins import ENTRY_POINTS as PLUGINS
 from kernel.assignors.registry import ENTRY_POINTS
 from tests.support.commands.installed import installed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 pytestmark = [pytest.mark.faults, pytest.mark.catalogue]
 

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,10 +18,6 @@ import pytest
 from comparison.exits import Exit
 from kernel.waiting import wait_until
 from tests.support.commands.ended import all_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.faults
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from comparison.exits import Exit
 from tests.support.pages.playground import card, column, opened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.faults
 #: Of what happens to real processes, on a busy machine.

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.scenarios.testbed.quorum import SERVERS
 from kernel.waiting import until
+from kernel.zookeeper.server import ServerProcess
 from tests.faults.linked_ensemble import linked_ensemble, serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.zookeeper.server import ServerProcess
 
 _SERVES_S = 60.0
 

@@ -14,7 +14,7 @@ does not finish is a failure of the test, not an `unknown`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -23,13 +23,9 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.experiments import expanded, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.trace.reader import read_trace
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.runs.agreement import disagreements, figures_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
-    from tests.support.runs.experiments import Laboratory
+from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
 

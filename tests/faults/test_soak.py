@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.scenarios.processes.fork_server import ForkServer
+from kernel.broker.broker import Broker
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import TopicPartition
@@ -31,11 +32,6 @@ from kernel.zookeeper.txnlog import read_ensemble
 from tests.faults.soak import GROUP, PARTITIONS, TICK_MS, TOPIC, Soak
 from tests.support.brokers.live import client_of, create_topics, running_broker
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
 
 SEED = 20110114
 RECORDS_A_SECOND = 200

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +13,6 @@ import pytest
 from comparison.playground import commands, messages
 from comparison.playground.web import server
 from tests.faults.played_game import Player, play
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 pytestmark = pytest.mark.long
 

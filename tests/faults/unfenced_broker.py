@@ -5,15 +5,11 @@ A test names this module as that of a run's brokers. No setting leads to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from comparison.scenarios.processes import broker_process
+from coordinator.groups.classic.group import Group
 from coordinator.groups.errors import Error
 from coordinator.groups.offsets import offsets
-
-if TYPE_CHECKING:
-    from coordinator.groups.classic.group import Group
-    from coordinator.groups.requests import Commit
+from coordinator.groups.requests import Commit
 
 _FENCES = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID})
 _fenced = offsets.commit_refusal

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from kernel.wire.codec import decode_request
 from kernel.wire.errors import MalformedFrame, UnsupportedVersion
 from kernel.wire.tags import uvarint
 from kernel.wire.versions import Api
 from tests.support.wire.marked_frames import MESSAGES, Kind, Mark, Message, marks, random_body
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 REQUESTS = tuple(message for message in MESSAGES if message.is_request)
 

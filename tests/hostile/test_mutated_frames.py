@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kernel.trace.writer import SilentTracer
 from kernel.wire.versions import SERVED
 from kernel.zookeeper.chroot import ensure_chroot
-from tests.hostile.mutated_frames import REQUESTS, MutatedFrames
+from tests.hostile.mutated_frames import REQUESTS, MutatedFrame, MutatedFrames
 from tests.hostile.under_fire import Workload, blast, in_turns, state_of
 from tests.support.brokers.limited import limited_broker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.hostile.mutated_frames import MutatedFrame
 
 SETTINGS = {
     "offsets.topic.replication.factor": "1",

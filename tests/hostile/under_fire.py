@@ -11,7 +11,8 @@ import asyncio
 import select
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
@@ -20,14 +21,10 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
+from tests.hostile.mutated_frames import MutatedFrame
+from tests.support.brokers.limited import LimitedBroker
+from tests.support.consumers.consuming import Running
 from tests.support.consumers.eager import eager, generation_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.hostile.mutated_frames import MutatedFrame
-    from tests.support.brokers.limited import LimitedBroker
-    from tests.support.consumers.consuming import Running
 
 TOPIC, PARTITIONS, GROUP, BYSTANDERS = "kept", 2, "kept", "bystanders"
 #: Concurrent connections, and how long to wait for an answer.

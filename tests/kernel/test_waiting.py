@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel import waiting
 from kernel.waiting import WaitTimeout, until, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Clock:

@@ -7,19 +7,15 @@ ZooKeeper.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
+from comparison.originals.hosts import OriginalHost
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.java.originals import original_host, real_broker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from comparison.originals.brokers import RealBroker
-    from comparison.originals.hosts import OriginalHost
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 
 @pytest.hookimpl(tryfirst=True)

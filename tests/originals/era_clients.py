@@ -17,18 +17,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from comparison.originals.jars import OFFLINE_VARIABLE
 from kernel.platform.cache_folder import cache_dir
 from kernel.platform.processes import start_child, stop_child
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 KAFKA_NODE = "kafka-node@2.6.1"
 PYKAFKA = ("pykafka==2.8.0", "kazoo==2.5.0", "six==1.17.0", "tabulate==0.10.0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from kernel.wire.errors import ErrorCode
 from tests.kernel.broker.apis.test_data_plane import TP, produce
 from tests.support.java.originals import real_broker
 from tests.support.wire.bad_batches import bad_batches, odd_batches
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.originals
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.consumers.consuming import partitions_of
+from comparison.originals.brokers import RealBroker
+from tests.support.consumers.consuming import Owned, Running, partitions_of
 from tests.support.consumers.eager import eager, generation_of, settled
 from tests.support.java.originals import real_broker, require
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from comparison.originals.brokers import RealBroker
-    from tests.support.consumers.consuming import Owned, Running
 
 EVERYTHING = partitions_of("t", 12)
 

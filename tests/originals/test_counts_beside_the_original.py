@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
+from comparison.originals.hosts import OriginalHost, OriginalMember
 from kernel.zookeeper import paths
-from tests.support.consumers.zookeeper import new_member
+from tests.support.consumers.zookeeper import Member, new_member
 from tests.support.java.originals import real_broker
 from tests.support.zookeeper import count_model
 from tests.support.zookeeper.count_model import Shape
-from tests.support.zookeeper.proxy import ZooKeeperProxy
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from comparison.originals.brokers import RealBroker
-    from comparison.originals.hosts import OriginalHost, OriginalMember
-    from tests.support.consumers.zookeeper import Member
-    from tests.support.zookeeper.proxy import Op
+from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
 
 P = 12
 TOPIC = "counted"

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
 from comparison.originals.hosts import OriginalFailed
 from coordinator.service.mount import mount
 from kernel.client.client import ClusterClient
@@ -24,7 +27,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
-from tests.originals.era_clients import BALANCED, MANAGED, NODE, SIMPLE, era_member
+from tests.originals.era_clients import BALANCED, MANAGED, NODE, SIMPLE, EraMember, era_member
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.consumers.consuming import partitions_of
 from tests.support.consumers.eager import eager
@@ -32,13 +35,6 @@ from tests.support.consumers.zookeeper import member as our_member
 from tests.support.consumers.zookeeper import owners
 from tests.support.java.originals import PROPERTIES
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from comparison.originals.brokers import RealBroker
-    from tests.originals.era_clients import EraMember
 
 PARTITIONS = 4
 NUMBER = 600  #: of records, on all partitions

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
 from comparison.originals.hosts import HostEnded, OriginalFailed
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
@@ -18,9 +18,6 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.java.originals import PROPERTIES, original_host, real_broker
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from comparison.originals.brokers import RealBroker
 
 VALUES = {partition: [b"%d" % n for n in range(20)] for partition in range(2)}
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.brokers.live import broker_thread
 from tests.support.java.admin import VERSION, seen_by_java
 from tests.support.java.originals import real_broker, require
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEEN: dict[str, Any] = {
     "created": [2, "70000"],

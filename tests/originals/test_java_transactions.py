@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.service.mount import mount
 from tests.support.brokers.live import broker_thread
 from tests.support.java.originals import require
 from tests.support.java.transactions import VERSION, observe
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_java_producer_commits_aborts_and_is_fenced_and_java_consumers_read_it(chroot: str, tmp_path: Path):

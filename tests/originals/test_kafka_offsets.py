@@ -5,30 +5,26 @@ other. Ours sends OffsetFetch and OffsetCommit version 2, 0.8.2.2 version 1, 1.1
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
+from comparison.originals.hosts import OriginalHost, OriginalMember
 from kernel.client.client import ClusterClient
+from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value
 from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
-from tests.support.consumers.zookeeper import member
+from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.consumers.zookeeper import Member, member
 from tests.support.java.originals import PROPERTIES
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from comparison.originals.brokers import RealBroker
-    from comparison.originals.hosts import OriginalHost, OriginalMember
-    from kernel.client.connection import BrokerConnection
-    from kernel.zookeeper.session import ZooKeeperSession
-    from tests.support.consumers.zookeeper import Member
 
 OURS, OLD, LAST = "ours", "0.8.2.2", "1.1.1"
 KAFKA = {"offsets.storage": "kafka", "offsets.channel.backoff.ms": "100"}

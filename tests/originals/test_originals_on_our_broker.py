@@ -4,14 +4,15 @@ ZooKeeper or at the coordinator (OffsetCommit 1 and 2), no ApiVersions, and what
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from comparison.originals.hosts import Pattern
+from comparison.originals.hosts import Message, OriginalHost, OriginalMember, Pattern
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -22,13 +23,6 @@ from tests.support.consumers.zookeeper import member as our_member
 from tests.support.consumers.zookeeper import owners, settled, shared
 from tests.support.java.originals import PROPERTIES
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
-    from comparison.originals.hosts import Message, OriginalHost, OriginalMember
-    from kernel.broker.broker import Broker
 
 #: The codecs of the old formats, one for each partition.
 CODECS = ("none", "gzip", "snappy", "lz4")

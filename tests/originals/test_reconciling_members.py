@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 
+from comparison.originals.brokers import RealBroker
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.errors import GroupRefused
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Running, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling
 from tests.support.java.originals import real_broker, require
 from tests.support.stock.members import BROKERS, stock_member
 from tests.support.stock.protocol_stories import ask, epoch_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from comparison.originals.brokers import RealBroker
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 12)
 

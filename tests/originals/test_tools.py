@@ -11,14 +11,15 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.originals import jars
 from comparison.originals.java import OPTIONS, logging_options
+from kernel.broker.broker import Broker
 from kernel.platform.jre import find_java
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
@@ -26,16 +27,10 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import client_of, create_topics, read_values, running_cluster, send_values
 from tests.support.java.originals import require
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.zookeeper.session import ZooKeeperSession
 
 TP = TopicPartition("t", 0)
 VALUES = [b"%d" % number for number in range(30)]

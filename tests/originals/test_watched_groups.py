@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
@@ -17,6 +18,7 @@ from comparison.group_readers.columns import GroupSeen, Part, tables
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.originals import jars
+from comparison.originals.brokers import RealBroker
 from comparison.originals.java import OPTIONS, logging_options
 from kernel.errors import Unavailable
 from kernel.platform.jre import find_java
@@ -26,12 +28,6 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.java.originals import real_broker, require
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from comparison.originals.brokers import RealBroker
 
 T = [TopicPartition("t", number) for number in range(2)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from kazoo.client import KazooClient
@@ -22,9 +22,6 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.java.mixed_groups import MixedGroup, Ours, Theirs, mixed_group
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
 
 HOSTS = {"0.8.2.2": "host_0_8", "1.1.1": "host_1_1"}
 RELEASES = {"0.8.2.2": "0.8.2", "1.1.1": "1.1"}

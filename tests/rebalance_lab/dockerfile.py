@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def lay_out(dockerfile: Path, context: Path, target: Path) -> list[str]:

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,15 +21,11 @@ from coordinator.service.mount import mount
 from kernel.assignors.registry import ENTRY_POINTS
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.brokers.live import broker_thread
 from tests.support.commands.installed import installed
 from tests.support.consumers.consuming import producing
 from tests.support.runs.seen_runs import analysed_inline, write_cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")

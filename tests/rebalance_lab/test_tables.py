@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,9 +10,6 @@ import pytest
 from kernel.errors import UserError
 from rebalance_lab import open_run
 from tests.support.runs.seen_runs import analysed_inline, write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

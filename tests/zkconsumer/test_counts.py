@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from kernel.broker.broker import Broker
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.counters import read_counters
@@ -21,12 +23,6 @@ from tests.support.zookeeper.count_model import Attempt, Shape
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
 
 N, T, P, B = 3, 1, 6, 2
 STEPS = ("R1", "R2", "R3", "R4", "R5", "R6", "R8", "R11")

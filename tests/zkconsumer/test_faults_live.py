@@ -7,8 +7,8 @@ does, including its faults.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import TcpProxy
 from kernel.trace.writer import SilentTracer
@@ -19,10 +19,6 @@ from kernel.zookeeper.operations import SessionState
 from tests.support.consumers.weak_members import lapse
 from tests.support.consumers.zookeeper import Member, member, produce, running_broker, settled, shared
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
 
 #: Longer than any cut and any pause of a busy machine: sessions end only when a test ends them.
 OUTLIVES = {"zookeeper_session_timeout_ms": "30000"}

@@ -11,25 +11,20 @@ import asyncio
 import itertools
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from kernel.broker.broker import Broker
 from kernel.errors import RebalanceLabError
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.consumers.zookeeper import Member, new_member, running_broker, wait_for_id
 from tests.support.zookeeper.count_model import Shape, failed_attempt, reads_of_expiry, rebalances_of_expiry
-from tests.support.zookeeper.proxy import ZooKeeperProxy
+from tests.support.zookeeper.proxy import Mark, Op, ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, opened
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from kernel.broker.broker import Broker
-    from tests.support.zookeeper.proxy import Mark, Op
 
 HERE = Path(__file__).parent
 RECORDED = {

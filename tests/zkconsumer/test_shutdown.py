@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,9 @@ from kernel.zookeeper.errors import SessionClosed
 from tests.support.consumers.weak_members import VISITOR
 from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced, wildcard
 from tests.support.consumers.zookeeper import Member, member, new_member, owners, produce, running_broker
+from tests.support.zookeeper.proxy import Op
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from tests.support.zookeeper.proxy import Op
 
 
 def commits(op: Op) -> bool:

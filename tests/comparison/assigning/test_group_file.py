@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.assigning.group import GroupMember, Join
 from comparison.assigning.group_file import parse_plan, read_plan
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = """\
 strategies = ["range", "sticky"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,6 @@ from comparison.assigning.notation import parse_members, parse_step, parse_topic
 from comparison.assigning.rehearsal import rehearse
 from comparison.assigning.strategies import THREADS, is_incremental, owners_of
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 AMONG_MEMBERS = ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "random")
 EVERY = (*AMONG_MEMBERS, *THREADS)

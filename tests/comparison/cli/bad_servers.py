@@ -8,11 +8,9 @@ import os
 import socket
 import struct
 import threading
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
 
 _PERMIT = b"\0" * 16
 #: ConnectResponse: protocol version, timeout, session id, password, read-only.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from comparison.cli.state import STATE_VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

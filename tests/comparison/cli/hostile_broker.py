@@ -6,16 +6,13 @@ import random
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from kernel.wire.codec import encode_response
 from kernel.wire.tags import uvarint
 from kernel.wire.versions import SERVED, Api
 from tests.support.wire.marked_frames import Kind, Message, marks, random_body
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

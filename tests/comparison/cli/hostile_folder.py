@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import packages_distributions
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 #: The only one that `python -m rebalance_lab` must find where the user stands, if it is there.
 _ASKED_FOR = "rebalance_lab"

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from comparison.exits import Exit
 from tests.comparison.pipeline.test_bad_runs import change, run_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIMEOUT_S = 300
 

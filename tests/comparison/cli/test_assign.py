@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from comparison.exits import Exit
 from kernel.errors import UserError
 from tests.support.commands.called import output_of
 from tests.support.commands.installed import installed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GROUP = ("--members", "C0,C1,C2", "--topics", "t0=2,t1=2,t2=2,t3=2")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from comparison.cli.printing import Printer
 from comparison.cli.state import STATE_VARIABLE, this_process, write_state
 from kernel.errors import ConfigurationError
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from comparison.cli.describe import describe
 from kernel.errors import UserError
 from tests.support.commands.called import output_of
 from tests.support.runs.seen_runs import ATTACK, write_cut, write_hostile
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def described(*arguments: object) -> list[str]:

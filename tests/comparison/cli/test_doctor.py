@@ -6,15 +6,13 @@ import resource
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from comparison.cli import doctor
 from kernel.errors import EnvironmentFault
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Usage(NamedTuple):

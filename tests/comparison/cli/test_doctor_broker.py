@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,6 @@ from kernel.broker.server.server import BrokerServer
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable
 from kernel.platform.ports import free_ports
 from tests.support.commands.called import output_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
 
 HISTOGRAM = (0,) * 5 + (98, 1, 0, 0, 0, 0, 1) + (0,) * 15
 FOUND = BrokerLoop(LoopFigures(100, 2_500_000, 1_700, 300, HISTOGRAM), "JoinGroup", 1_200)

@@ -7,16 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.exits import Exit
 from comparison.interruptible import run
 from comparison.interrupts import LIMIT_VARIABLE, Interrupted, interrupts_wait, reacting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Runs the rest of its arguments as a command, and signals itself when the given module is imported.
 PROGRAM = """

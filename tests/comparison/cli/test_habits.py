@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -14,10 +15,6 @@ from comparison.exits import Exit
 from kernel.platform.ports import free_ports
 from tests.comparison.cli.test_options import commands
 from tests.support.commands.called import code_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ALL = dict(commands(cli))
 LEAVES = {name: command for name, command in ALL.items() if not isinstance(command, click.Group)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.trace.events import Role
 from kernel.trace.listed_file import run_file
 from kernel.trace.reader import read_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_broker_and_consumers_trace_into_one_run(tmp_path: Path) -> None:

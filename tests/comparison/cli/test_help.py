@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 from click.testing import CliRunner
 
 from comparison.cli.main import COMMANDS, cli
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def commands(root: click.Command, *names: str) -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +18,6 @@ from kernel.zookeeper.containers.ownership import DISMISSED
 from tests.comparison.cli.hostile_folder import make_hostile, run_in
 from tests.comparison.pipeline.test_bad_runs import run_in as write_run_in
 from tests.support.commands.terminals import Terminals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TIMEOUT_S = 300
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LONG_S = 120
 #: What a member says is decided in one place, from what ZooKeeper or a coordinator tells: most changes need no more

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +16,6 @@ from comparison.pipeline import written
 from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 #: The line of ^C ends first.
 QUIET = "\nrebalance-lab: interrupted\n"

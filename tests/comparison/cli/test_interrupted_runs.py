@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -22,11 +23,6 @@ from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.waiting import wait_until
 from tests.support.commands.ended import all_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 #: The command, held just before it puts its tables in place, so that a late signal comes before its end, too.
 HELD = """

@@ -6,15 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.cli.state import STATE_VARIABLE
 from comparison.exits import Exit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNSHARED = ("unshare", "--map-root-user", "--net")
 COMMANDS = [

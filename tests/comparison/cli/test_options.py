@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 
 from comparison.cli.main import cli
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def commands(group: click.Group, name: str = "rebalance-lab") -> Iterator[tuple[str, click.Command]]:

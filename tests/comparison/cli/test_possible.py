@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require
 from comparison.scenarios.run.experiments import plan
 from kernel.errors import ConfigurationError
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOREIGN = "127.0.0.1:2181"
 

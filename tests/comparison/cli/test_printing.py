@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,9 +14,6 @@ from comparison.cli.rebalances import Rebalanced, Rebalances, SeenTracer
 from kernel.consumer import MemberPlace
 from kernel.trace.writer import SilentTracer
 from kernel.values import Batch, Record, TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MS = 1_000_000
 ENDED = Rebalanced(

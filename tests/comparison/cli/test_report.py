@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from comparison.cli.report import report
 from kernel.errors import EnvironmentFault, UserError
 from tests.support.commands.called import output_of
 from tests.support.runs.seen_runs import analysed_inline, write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from msgspec.structs import force_setattr
 
 from comparison.cli.catalogue_text import catalogue
@@ -17,9 +19,6 @@ from tests.support.runs.inline_spark import InlineSpark
 from tests.support.runs.seen_runs import analysed_inline, reported_inline, write_cut
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
     from pyspark.sql import SparkSession
 
 

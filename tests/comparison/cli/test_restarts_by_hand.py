@@ -14,7 +14,8 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import psutil
 import pytest
@@ -28,10 +29,6 @@ from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from tests.support.commands.ended import all_ended
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 TOPIC = "orders"
 RECORDS = 660

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from comparison.exits import Exit
 from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.step_names import STEPS
 from tests.support.commands.called import code_of
 from tests.support.commands.complaints import place_first
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_a_printed_scenario_is_planned_as_the_original(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from comparison.cli.main import cli
 from tests.support.runs.seen_runs import write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 COMMANDS = (
     ("describe",),

@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -32,11 +33,7 @@ from tests.comparison.cli import bad_servers
 from tests.comparison.cli.bad_servers import BadServer
 from tests.support.commands.ended import all_ended
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    Leaf = tuple[str, ...]
+Leaf = tuple[str, ...]
 
 PROMISED_S, PATIENCE_S = 3.0, 240
 AT_ONCE = 6

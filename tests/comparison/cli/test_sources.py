@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.cli.sources import Sources, output_folder, sources_of
 from kernel.errors import ConfigurationError, EnvironmentFault, UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

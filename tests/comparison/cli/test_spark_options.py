@@ -5,16 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.exits import Exit
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.platform.ports import free_ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The promise is 20 s; a session's start alone takes longer while other tests run.
 SOON_S = 90

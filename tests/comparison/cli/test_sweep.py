@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from comparison.exits import Exit
 from tests.support.commands.called import code_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GRID = """
 [grid]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from comparison.exits import Exit
 from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pandas as pd
@@ -14,9 +14,6 @@ from comparison.cli.trace import trace
 from kernel.errors import UserError
 from tests.support.commands.called import output_of
 from tests.support.runs.seen_runs import write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

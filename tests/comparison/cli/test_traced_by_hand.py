@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from comparison.exits import Exit
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
 from tests.support.runs.seen_runs import analysed_inline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from docs.generators.tutorial import PAGE, differences, play
 from docs.generators.tutorial_page import MalformedPage, Step, blocks_of, normalised, rewritten, trimmed
 from tests.support.pages.typed_commands import parsed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BLOCKS = blocks_of(PAGE.read_text())
 SMALL = """\

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,9 +17,6 @@ from comparison.group_readers.columns import GroupSeen, Keeper, Part, PartitionR
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RESET = {"zookeeper": "smallest", "server": "earliest", "eager": "earliest", "static": "earliest"}
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from comparison.fuzzing.attempts import Attempt
 from comparison.fuzzing.fuzzer import SCHEDULES, Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement, Outcome, Violation
+from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.summary import Summary
 from comparison.scenarios.plan.vocabulary import FreezeOwner, Inject
 from comparison.screen.progress import RunProgress
 from kernel.designs import EAGER, SERVER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from comparison.fuzzing.schedule import Schedule
 
 STALE = Judgement((Violation("no stale write", "1 commit"),), "", {"commits": 3})
 HELD = Judgement((), "", {"commits": 3})

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from comparison.fuzzing.judging import Judgement, Outcome, judge_folder
 from tests.support.trace.traces import e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PARAMETERS = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
 NAMED = {"group": "g", "p": 0}

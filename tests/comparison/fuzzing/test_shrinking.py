@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.fuzzing.drawing import draw
-from comparison.fuzzing.schedule import Schedule
+from comparison.fuzzing.schedule import Schedule, Steps
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import START, sequence
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import FreezeOwner, Heal, Hold, Inject, Settle, Steady
 from kernel.designs import EAGER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from comparison.fuzzing.schedule import Steps
-    from comparison.scenarios.plan.step import Step
 
 
 def shrunk(steps: Steps, fails: Callable[[Steps], bool], *, most: int = 10_000) -> Shrunk:

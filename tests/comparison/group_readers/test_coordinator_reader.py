@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.group_readers.cluster import BEFORE_API_VERSIONS, CLIENT_ID
+from comparison.group_readers.columns import GroupSeen
 from comparison.group_readers.coordinator import CoordinatorReader
 from coordinator.service.mount import mount
 from kernel.client.client import ClusterClient
@@ -18,13 +20,8 @@ from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
+from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.group_readers.columns import GroupSeen
-    from kernel.wire.versions import Api
 
 T = [TopicPartition("t", number) for number in range(2)]
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from comparison.group_readers.columns import MemberRow, Subscribed
+from comparison.group_readers.columns import GroupSeen, MemberRow, Subscribed
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.znodes.payloads import registration_payload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from comparison.group_readers.columns import GroupSeen
 
 T = [TopicPartition("t", number) for number in range(3)]
 

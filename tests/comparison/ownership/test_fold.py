@@ -6,7 +6,8 @@ group before the partition where there are two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,7 @@ from comparison.pipeline.silver.deliveries import claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from tests.support.trace.traces import MS, context, e, tables
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    Event = dict[str, Any]
+Event = dict[str, Any]
 
 
 def joined(at_ms: float, process: str = "m1", group: str = "g", member: str = "a") -> Event:

@@ -6,18 +6,15 @@ import os
 import subprocess
 import sysconfig
 import venv
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 
 from kernel.platform.jre import find_java, spark_java_home
 from kernel.platform.ports import LOOPBACK, free_ports
 from kernel.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _START_S = 120
 _FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED")

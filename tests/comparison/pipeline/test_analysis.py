@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,8 +23,6 @@ from tests.support.runs.results import run
 from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 #: Figures that go by the same name in the truth of a synthetic run and among the metrics.

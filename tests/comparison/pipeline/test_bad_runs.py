@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyarrow.parquet as pq
@@ -14,18 +16,14 @@ from comparison.cli.damage import damage_of
 from comparison.cli.report_file import write_report
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
+from comparison.results.result import Result
 from kernel.trace.reader import LINE_BYTES_MAX
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.runs.inline_spark import InlineSpark
 from tests.support.trace.traces import write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.results.result import Result
 
 LISTED = [
     {"file": f"{process}.jsonl", "process": process, "role": role}

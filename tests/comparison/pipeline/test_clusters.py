@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,9 +18,6 @@ from comparison.pipeline.generated.runs import write_synthetic
 from tests.comparison.pipeline.spark_cluster import python_without_ours, standalone_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"

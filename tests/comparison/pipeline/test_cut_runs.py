@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -13,17 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.jobs import analyse
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.pipeline.bronze.runs import TraceRun
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
 #: Lines are lost, duplicated or replaced in the files of a member.

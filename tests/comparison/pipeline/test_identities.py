@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -16,18 +17,15 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.jobs import analyse
+from comparison.pipeline.measured import Measured
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Run
 from tests.comparison.pipeline.test_missing_evidence import judged
 from tests.support.runs.inline_spark import InlineSpark
 from tests.support.trace.traces import MS, e, tables, traced_run, write_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.pipeline.measured import Measured
-    from comparison.results.run import Run
 
 Event = dict[str, Any]
 PARAMETERS: dict[str, Any] = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10}

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.gold.run import measure
+from comparison.pipeline.measured import Measured
 from tests.support.oracle import twin as oracle
 from tests.support.oracle.twin import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, SERIALS
 from tests.support.trace.traces import MS, e, tables, traced_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.pipeline.bronze.runs import TraceRun
-    from comparison.pipeline.measured import Measured
 
 WHOLE = -1
 #: What the pipeline counts while it reads the files, which is before it measures.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.errors import EnvironmentFault
 from tests.support.runs.seen_runs import analysed_inline, reported_inline, write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,14 +12,9 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.tasks import analyse_part
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Run
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.trace.traces import write_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from comparison.results.run import Run
 
 
 def judged(folder: Path) -> Run:

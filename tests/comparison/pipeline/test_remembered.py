@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -16,7 +18,7 @@ from comparison.pipeline import analysis, carried, jobs, remembered
 from comparison.pipeline.analysis import Again, analyze
 from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
-from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 from comparison.pipeline.jobs import analyse, measure_again
@@ -26,12 +28,7 @@ from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.pipeline.bronze.runs import TraceRun
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
 SPARK = cast("SparkSession", InlineSpark(2))

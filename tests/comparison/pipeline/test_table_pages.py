@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -35,8 +36,6 @@ from tests.support.runs.seen_runs import analysed_inline, write_cut
 from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 QUERIES = re.findall(r"^##+ (\w+)$.*?```sql\n(.*?)```", tables_page(), re.MULTILINE | re.DOTALL)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comparison.pipeline.bronze.runs import TraceRun
+from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold import partitions
 from comparison.pipeline.gold.run import acting, measure, together
+from comparison.pipeline.measured import Measured
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
@@ -23,15 +28,6 @@ from tests.support.oracle.intervals import intervals_of, of
 from tests.support.oracle.twin import differences, measured_of
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, tables, traced_run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
-
-    from comparison.pipeline.bronze.runs import TraceRun
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.measured import Measured
 
 SLOW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support.runs.agreement import SHOWN, disagreements, figures_of
 from tests.support.runs.seen_runs import analysed_inline, write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_all_surfaces_say_the_same_of_a_cut_in_two_designs(tmp_path: Path) -> None:

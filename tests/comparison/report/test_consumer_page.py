@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -14,9 +14,6 @@ from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, Row, fenced, reconciliation, records, static, too_slow
 from docs.generators.reconciliation_page import PAGE, files, owned, picture
 from tests.support.pages.typed_commands import commands, parsed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMANDS = commands(PAGE.read_text(encoding="utf-8"))
 SVG = "{http://www.w3.org/2000/svg}"

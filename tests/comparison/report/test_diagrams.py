@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
@@ -30,9 +30,6 @@ from tests.support.consumers.zookeeper import SETTINGS, produce, running_broker
 from tests.support.trace.tracers import read_traces
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 RECORDED = Path(__file__).with_name("crash")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from comparison.pipeline.figures.group_model import GroupSetting, predict
+from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators.coordinator_tables import TABLES, changes, restarts
 from docs.generators.draw import COMMANDS, Runs, fillings
@@ -17,9 +17,6 @@ from docs.generators.history_picture import PICTURE, picture
 from docs.generators.pages import DOCS
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.runs.results import change, counted, run
-
-if TYPE_CHECKING:
-    from comparison.results.run import Change
 
 README, RESULTS = DOCS.parent / "README.md", DOCS / "results.md"
 PLACE = re.compile(r"<!-- drawn: ([\w.-]+) -->\n(.*?)<!-- end -->", re.DOTALL)

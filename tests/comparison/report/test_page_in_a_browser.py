@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from comparison.run_folder import write_json
 from tests.support.pages.browser import DESKTOP, PHONE, visit
 from tests.support.runs.results import herd
 from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
 

@@ -6,7 +6,6 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -14,12 +13,10 @@ from rich.console import Console
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.terminal import render
+from comparison.results.result import Result
 from comparison.results.run import Overlap, Run
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, counted, every_design, run
-
-if TYPE_CHECKING:
-    from comparison.results.result import Result
 
 GOLDEN = Path(__file__).with_name("terminal.golden.txt")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,9 +12,6 @@ from comparison.results.metrics import CHANGE_METRICS, METRICS
 from comparison.results.result import RESULT, SCHEMA_PATH, formatted, read_result, schema
 from kernel.platform.json_file import DamagedFile
 from tests.support.runs.results import change, every_design
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_published_schema_is_up_to_date() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -20,9 +20,6 @@ from kernel.values import TopicPartition
 from tests.support.commands.called import output_of
 from tests.support.runs.results import every_design
 from tests.support.runs.sweeps import data_of, plan_of, result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 WIDTHS = (40, 47, 60, 72, 80, 120, 200)
 #: No table needs more.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.screen.text_table import Column, TextTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzäλ漢-(),.", min_size=1, max_size=14)
 LONG_WORDS = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=30, max_size=70)

@@ -7,14 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernel.designs import DESIGN_NAMES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -13,14 +14,10 @@ from comparison.results.run import Added, Run
 from comparison.results.sweep import GROUP_SIZE, CellData, SweepData
 from comparison.sweep.data import as_number
 from comparison.sweep.grid_file import metrics_named
+from comparison.sweep.plan import SweepRun
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA, write_sweep_tables
 from kernel.errors import ConfigurationError
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.sweep.plan import SweepRun
 
 
 def joined(run: SweepRun) -> Run:

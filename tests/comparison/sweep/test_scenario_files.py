@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from comparison.sweep.state import RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from tests.comparison.sweep.scenario_files import text_of
 from tests.support.commands.complaints import place_first
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def plan_of(path: Path) -> RecordedPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,9 +18,6 @@ from comparison.sweep.run import current_result, read_plan, read_state, sweep_fo
 from comparison.sweep.state import PLAN_FILE, RecordedRun, RunStatus, SweepState, differences, recorded, status_of
 from kernel.errors import ConfigurationError, EnvironmentFault
 from tests.support.runs import results
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def plan_of(*axes: str, **counts: int) -> SweepPlan:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comparison.toml.places import NotToml, Place, located, written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXT = """\
 # a comment with [brackets] and "quotes"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import struct
 import sys
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+
+import pytest
 
 from coordinator.assignment import topic_names
 from coordinator.assignment.sticky import READERS, decide
 from coordinator.protocol.consumer_protocol import encode_subscription
 from kernel.assignors.subscription import MemberSubscription
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pytest
 
 ORDINARY = encode_subscription(MemberSubscription(topics=("t",), generation=1))
 NO_CLAIMS = struct.pack(">i", 0)

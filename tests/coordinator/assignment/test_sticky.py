@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 from unittest.mock import patch
 
 import numpy as np
@@ -28,9 +28,6 @@ from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.sticky_data import encode_cooperative, encode_sticky
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Names shorter than a word, as long as one, longer; ordered differently in Java and in Python; and what Java reads
 #: where bytes are not UTF-8.

@@ -9,22 +9,19 @@ and the ids of the members, its own first.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.protocol.consumer_protocol import encode_subscription
 from kernel.assignors.subscription import MemberSubscription
+from kernel.broker.broker import Broker
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-
-    from kernel.broker.broker import Broker
-
-    Give = Callable[[int, Sequence[str]], Mapping[str, bytes] | None]
+Give = Callable[[int, Sequence[str]], Mapping[str, bytes] | None]
 
 GROUP = "g"
 HEARTBEAT_S = 0.05

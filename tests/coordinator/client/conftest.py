@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from coordinator.service.mount import mount
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.brokers.live import broker_thread
-from tests.support.brokers.topics import topics_of
+from tests.support.brokers.topics import Topics, topics_of
+from tests.support.consumers.consuming import Running
 from tests.support.consumers.eager import eager
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
-    from tests.support.brokers.topics import Topics
-    from tests.support.consumers.consuming import Running
 
 #: Metadata is refreshed every 200 ms; a member that must not notice a change by itself gets another value.
 QUICK = {"metadata.max.age.ms": "200", "retry.backoff.ms": "50", "allow.auto.create.topics": "false"}

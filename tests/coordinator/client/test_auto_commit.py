@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,8 @@ from coordinator.service.mount import mount
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.consumers.commander import commanded
-from tests.support.consumers.consuming import producing
+from tests.support.consumers.consuming import Running, producing
 from tests.support.consumers.eager import bootstrap_of, eager
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Running
 
 
 def last_commit(member: Running) -> object:

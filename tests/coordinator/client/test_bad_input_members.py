@@ -8,31 +8,25 @@ different: a member that the leader leaves out raises in kafka-clients, and owns
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.client.errors import GroupRefused
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-from tests.coordinator.client.bad_leaders import GROUP, HandmadeLeader, leading
+from tests.coordinator.client.bad_leaders import GROUP, Give, HandmadeLeader, leading
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Running, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.coordinator.client.bad_leaders import Give
-    from tests.support.consumers.consuming import Running
 
 PROTOCOLS = ("range", "cooperative-sticky")
 MINE = partitions_of("t", 3)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel.errors import UserError
 from kernel.waiting import until
+from tests.coordinator.client.conftest import Places
 from tests.support.consumers.consuming import Listener, partitions_of, producing, shared_out
 from tests.support.consumers.eager import generation_of, settled
-
-if TYPE_CHECKING:
-    from tests.coordinator.client.conftest import Places
 
 
 async def test_change_of_topics_costs_one_rebalance_and_others_take_over_the_old_partitions(places: Places) -> None:

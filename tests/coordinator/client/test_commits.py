@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,9 @@ from coordinator.membership.effects import Identity
 from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.runtime import Runtime
-from kernel.values import TopicPartition
+from kernel.values import CommitOutcome, TopicPartition
 from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from kernel.values import CommitOutcome
 
 TP = TopicPartition("t", 0)
 STALE = "STALE_MEMBER_EPOCH"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from coordinator.client import log_lines
 from coordinator.client.classic.consumer import CoordinatorConsumer
@@ -13,11 +15,6 @@ from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 #: Of 3.9.1, without `SubscriptionState` and the steps of a leave that ours does not have; M is the member, P the port.
 RECORDED = """\

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from kernel.errors import Unavailable
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.time.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection
 
 BY_NAME = by_name({"t": 1})
 BY_PATTERN = by_pattern("t.*", 1, exclude_internal=True)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kernel.errors import UserError
 from kernel.waiting import until
-from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.coordinator.client.conftest import Places
+from tests.support.consumers.consuming import Running, partitions_of, producing, shared_out
 from tests.support.consumers.eager import generation_of, settled
-
-if TYPE_CHECKING:
-    from tests.coordinator.client.conftest import Places
-    from tests.support.consumers.consuming import Running
-
 
 COOPERATIVE = {"partition_assignment_strategy": "cooperative-sticky"}
 

@@ -8,28 +8,22 @@ counts.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.broker.cluster.znodes import TopicNode, topic_node
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.conversations.recorded import player, recording
+from tests.support.conversations.recorded import Recording, player, recording
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    import uuid
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.conversations.recorded import Recording
-
 
 AT_A_TIME = 24
 #: Settings of the recorded brokers that ours does not have, all for features that it does not have.

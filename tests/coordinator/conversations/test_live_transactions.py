@@ -7,16 +7,13 @@ readers of both isolation levels received. `tests.coordinator.conversations.reco
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.service.mount import mount
 from kernel.trace.writer import SilentTracer
 from tests.support.brokers.live import running_broker
 from tests.support.conversations.recorded import player, recording
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_recorded_transactions_on_data_are_answered_as_4_1_1_answered_them(chroot: str, tmp_path: Path):

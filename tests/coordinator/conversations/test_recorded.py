@@ -6,7 +6,7 @@ Everything but the broker around it is real: codec, handlers, machine, timers. `
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from tests.support.conversations.recorded_json import conversations_text
 from tests.support.coordinators.in_memory import LoneCoordinator
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDINGS = {
     name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad", "further")

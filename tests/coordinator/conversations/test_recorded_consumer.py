@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import uuid
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from tests.support.conversations.recorded import player, recording
 from tests.support.coordinators.in_memory import LoneCoordinator
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    import uuid
 
 RECORDINGS = {
     name: recording(name)

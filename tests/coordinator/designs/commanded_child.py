@@ -9,20 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.client.server.settings import ServerConsumerConfig
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.consumers.commander import QUICK
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
 
 PROCESS = "child"
 

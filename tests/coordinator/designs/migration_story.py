@@ -5,19 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.consumers.consuming import partitions_of
 from tests.support.stock.clients import ConfluentKafka
-from tests.support.stock.members import BROKERS, stock_member
+from tests.support.stock.members import BROKERS, StockMember, stock_member
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from tests.support.stock.members import StockMember
 
 GROUP, TOPIC, PARTITIONS = "migrating", "t", 6
 EVERYTHING = partitions_of(TOPIC, PARTITIONS)

@@ -9,8 +9,8 @@ A member registers and then obeys commands; while `hears` is cleared it neither 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from coordinator.groups.errors import Error
 from coordinator.protocol.server.commands import (
@@ -31,12 +31,8 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 GROUP = "g"
 

@@ -9,7 +9,7 @@ assignments and commits (large), instance ids in every state (table, classic).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.errors import Error
@@ -20,9 +20,6 @@ from tests.support.brokers.live import create_topics, running_broker
 from tests.support.conversations.recorded import player, recording
 from tests.support.groups.classic import RANGE, Machine, subscription
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDED = recording("bad")
 #: Settings of the recorded broker that ours does not have, all for features that it does not have.

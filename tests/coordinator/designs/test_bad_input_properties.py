@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import SERVED, Api
-from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator
 from tests.support.groups.classic import assignment, subscription
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from tests.support.coordinators.in_memory import HandlerConnection
 
 GROUP = "g"
 BROKER = {

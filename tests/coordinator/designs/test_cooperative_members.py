@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import Listener, NumberedProducer, partitions_of, producing
+from tests.support.consumers.consuming import Listener, NumberedProducer, Owned, Running, partitions_of, producing
 from tests.support.consumers.eager import bootstrap_of, eager, generation_of, joining, settled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Owned, Running
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 EVERYTHING = partitions_of("t", 12)

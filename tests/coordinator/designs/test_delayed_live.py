@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.service.mount import mount
 from kernel.clock import NS_PER_MS, SystemClock
+from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Owned, Running, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager, rebalancing
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.values import TopicPartition
-    from tests.support.consumers.consuming import Owned, Running
 
 #: Long enough for a member to return within it, on a busy machine too.
 DELAY_MS = 12_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
@@ -16,9 +17,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEARTBEAT = "consumer.heartbeat.interval.ms"
 GROUPS = ("g", "h", "i", "j")  #: of which either broker coordinates some

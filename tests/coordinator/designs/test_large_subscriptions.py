@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from tests.support.brokers.live import create_topics, running_broker
 from tests.support.consumers.consuming import partitions_of, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager, generation_of
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_newcomer_with_two_megabytes_is_refused_and_the_group_goes_on(chroot: str, tmp_path: Path) -> None:

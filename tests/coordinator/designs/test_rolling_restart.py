@@ -10,27 +10,21 @@ import asyncio
 import itertools
 import random
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from bench.rolling import Broker, courses
-from bench.rolling_designs import CLASSIC, DESIGNS, JOIN, LEAVE, RECONCILING, ROLLING, Counts, Plan
+from bench.rolling import Broker, Course, courses
+from bench.rolling_designs import CLASSIC, DESIGNS, JOIN, LEAVE, RECONCILING, ROLLING, Counts, Design, Known, Plan
 from bench.rolling_members import KINDS
 from bench.sides import our_side
 from kernel.assignors.registry import assignor
 from kernel.assignors.sticky_data import encode_cooperative
 from kernel.assignors.subscription import MemberSubscription
+from kernel.values import TopicPartition
 from tests.support.groups.targets import answer, runs
 from tests.support.java.originals import real_broker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from bench.rolling import Course
-    from bench.rolling_designs import Design, Known
-    from kernel.values import TopicPartition
 
 MEMBERS, PARTITIONS = 5, 12
 BY_LABEL = {design.label: design for design in DESIGNS}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
 
 from comparison.scenarios.testbed.proxy import TcpProxy
 from coordinator.client.server.calls import ServerCalls
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.membership.effects import Identity
+from kernel.broker.broker import Broker
 from kernel.clock import SystemClock
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
@@ -19,19 +20,12 @@ from kernel.zookeeper.chroot import split_chroot
 from tests.coordinator.designs.commanded_child import commanded_child
 from tests.support.brokers.live import client_of
 from tests.support.consumers.commander import commanded
-from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Running, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.consumers.laboratory import laboratory
 from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, expire
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Running
-    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 EVERYTHING = partitions_of("t", 4)
 P0 = TopicPartition("t", 0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.protocol.server.errors import ServerError
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.client.client import ClusterClient
 from kernel.client.connection import Disconnected
 from kernel.errors import ConfigurationError
@@ -19,19 +21,13 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.coordinator.designs.raw_members import GROUP, RawMember, raw_member
 from tests.support.brokers.live import broker_of, client_of, create_topics, running_broker
 from tests.support.coordinators.child import coordinator_child
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.zookeeper.session import ZooKeeperSession
 
 T = [TopicPartition("t", number) for number in range(4)]
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.service.mount import mount
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.consuming import Running, partitions_of, producing
 from tests.support.consumers.eager import bootstrap_of, eager, joining, settled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.client.errors import GroupRefused
 from coordinator.service.mount import mount
 from kernel.assignors.registry import assignor
+from kernel.assignors.subscription import Assignor
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import partitions_of
+from tests.support.consumers.consuming import Running, partitions_of
 from tests.support.consumers.eager import bootstrap_of, eager, generation_of, settled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.assignors.subscription import Assignor
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 6)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,18 +22,11 @@ from kernel.assignors.sticky_data import NO_GENERATION, Claim
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import broker_thread
-from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.consuming import NumberedProducer, Running, partitions_of, producing
 from tests.support.consumers.eager import eager
-from tests.support.stock.members import CLIENTS, STRATEGIES, stock_member
+from tests.support.stock.members import CLIENTS, STRATEGIES, StockMember, stock_member
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import NumberedProducer, Running
-    from tests.support.stock.members import StockMember
-
-    Member = Running | StockMember
+Member = Running | StockMember
 
 PARTITIONS = 6
 EVERYTHING = partitions_of("t", PARTITIONS)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.service.mount import mount
 from tests.coordinator.designs.migration_story import PARTITIONS, SETTINGS, TOPIC, migrate
 from tests.support.brokers.live import broker_thread
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 # Not cooperative-sticky, for which its leader writes user data into assignments: a 4.1.1 refuses the upgrade.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +11,8 @@ from coordinator.service.mount import mount
 from kernel.assignors.checking import BadAssignment, checked
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker
-from tests.support.consumers.consuming import partitions_of, shared_out
+from tests.support.consumers.consuming import Running, partitions_of, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 6)
 

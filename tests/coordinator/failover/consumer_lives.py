@@ -13,16 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from kernel.wire.versions import Api
-from tests.coordinator.failover.moving import GROUP, TOPIC_ID_OF_T, TOPIC_PARTITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.coordinator.failover.moving import MovedCoordinator
+from tests.coordinator.failover.moving import GROUP, TOPIC_ID_OF_T, TOPIC_PARTITIONS, MovedCoordinator
 
 Description = dict[str, Any]
 #: What a member sends as it goes: the epoch of a heartbeat.

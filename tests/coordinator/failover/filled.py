@@ -9,18 +9,15 @@ await verify(brokers, 2, groups)                                      # nobody h
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.groups.placement import partition_of
 from kernel.waiting import until
 from kernel.wire.versions import Api
+from tests.support.coordinators.failover import Brokers
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from tests.support.coordinators.failover import Brokers
 
 TOPIC = "committed"
 #: Groups formed concurrently, each with a connection per member.

@@ -7,16 +7,12 @@ regular expression.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.wire.versions import Api
-from tests.coordinator.failover.consumer_lives import Client, Life
-from tests.coordinator.failover.moving import GROUP, JOIN, TOPIC_PARTITIONS
+from tests.coordinator.failover.consumer_lives import Client, Description, Life, Party
+from tests.coordinator.failover.moving import GROUP, JOIN, TOPIC_PARTITIONS, MovedCoordinator
 from tests.support.groups.mixed import assigned, assignment, subscription
-
-if TYPE_CHECKING:
-    from tests.coordinator.failover.consumer_lives import Description, Party
-    from tests.coordinator.failover.moving import MovedCoordinator
 
 
 @dataclass

@@ -14,25 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.groups.placement import partition_of
 from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership
 from kernel.broker.cluster.leading import Leading
-from kernel.broker.storage.errors import Fenced
+from kernel.broker.storage.errors import Fenced, StorageError
+from kernel.clock import Clock
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import NODE, LoneCoordinator, MemoryLog
+from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from kernel.broker.storage.errors import StorageError
-    from kernel.clock import Clock
-    from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 PARTITIONS = 4

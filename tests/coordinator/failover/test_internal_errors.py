@@ -6,8 +6,10 @@ import asyncio
 import logging
 import sqlite3
 import struct
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,10 +34,6 @@ from tests.support.coordinators.in_memory import LoneCoordinator
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 SETTINGS = {
     "offsets.topic.num.partitions": "4",

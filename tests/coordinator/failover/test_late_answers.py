@@ -13,8 +13,9 @@ import os
 import random
 import signal
 import sqlite3
+from asyncio.subprocess import Process
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -34,9 +35,6 @@ from tests.support.coordinators.child import BEFORE_THE_LOOK, BEHIND_THE_LOOK, F
 from tests.support.coordinators.log import commit
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
 
 #: Seed of the moments at which processes are stopped.
 SEED = 20121019

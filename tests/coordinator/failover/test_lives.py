@@ -6,18 +6,14 @@ or a death; after the step's records are durable, but its answer is lost; before
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from tests.coordinator.failover.consumer_lives import ConsumerLife, Life
 from tests.coordinator.failover.migrating_life import MigratingLife
 from tests.coordinator.failover.moving import TOPIC_PARTITIONS, MovedCoordinator, two_coordinators
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 STEPS: list[tuple[type[Life], int]] = [
     (life, number) for life in (ConsumerLife, MigratingLife) for number in range(len(life.STEPS))

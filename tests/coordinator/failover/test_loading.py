@@ -6,7 +6,6 @@ import asyncio
 import gc
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,10 +15,7 @@ from coordinator.service import loading
 from coordinator.service.record_codec import encode
 from kernel.wire.versions import Api
 from tests.coordinator.failover.moving import NUMBER, PARTITIONS, SharedLogs, two_coordinators
-
-if TYPE_CHECKING:
-    from tests.support.time.manual_clock import ManualClock
-
+from tests.support.time.manual_clock import ManualClock
 
 #: Groups of the same partition, and the offsets of each.
 GROUPS = [name for name in map("other-{}".format, range(100)) if partition_of(name, PARTITIONS) == NUMBER][:10]

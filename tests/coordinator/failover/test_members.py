@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.waiting import until
-from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.consuming import Running, partitions_of, producing
 from tests.support.consumers.eager import eager
 from tests.support.coordinators.failover import cluster
-from tests.support.stock.members import CLIENTS, stock_member
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Running
-    from tests.support.stock.members import StockMember
+from tests.support.stock.members import CLIENTS, StockMember, stock_member
 
 PARTITIONS = 8
 #: Long enough for the slowest of them to find the next coordinator before its session expires.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.coordinator.failover.filled import filled, responses_while_moving, verify
 from tests.support.coordinators.failover import cluster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DOOMED, SUCCESSOR = 1, 2
 #: The answers for a partition that is led elsewhere, is being loaded, is loaded; each stage may be missed.

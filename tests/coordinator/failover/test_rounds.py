@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.groups.placement import partition_of
 from kernel.waiting import until
-from tests.support.coordinators.failover import cluster, committing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.coordinators.failover import Brokers, CommittingClient
+from tests.support.coordinators.failover import Brokers, CommittingClient, cluster, committing
 
 PARTITIONS = 4
 

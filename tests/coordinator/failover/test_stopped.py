@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -17,15 +21,8 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.coordinators.child import coordinator_child, settings_of
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 #: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.
 SESSION_MS = 30_000

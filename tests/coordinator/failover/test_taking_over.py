@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from tests.coordinator.failover.moving import MovedCoordinator, two_coordinators
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ Effects are shown in the order in which the service performs them; `*` marks the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from coordinator.groups.answers import (
     Answer,
@@ -27,18 +28,13 @@ from coordinator.groups.answers import (
     LeaveAnswer,
     SyncAnswer,
 )
-from coordinator.groups.effects import SetTimer
+from coordinator.groups.effects import Effects, SetTimer, TraceEvent, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.records import GroupKey, GroupRecord, OffsetRecord, PendingKey
 from coordinator.groups.requests import Protocol
 from coordinator.protocol.consumer_protocol import decode_assignment
 from tests.support.groups.classic import Machine, assignment, subscription
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from coordinator.groups.effects import Effects, TraceEvent, Write
 
 PAUSE = "----"
 RETENTION = "retention"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from coordinator.groups.classic.member import Member
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.effects import TimerKind
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 from coordinator.groups.requests import Producer, Protocol
 from tests.support.groups.classic import LIMITS, Machine, assignment, subscription
-
-if TYPE_CHECKING:
-    from coordinator.groups.classic.member import Member
 
 NAMES = st.sampled_from("abcdef")
 T0 = ("t", 0)

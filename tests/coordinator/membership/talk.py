@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
 from coordinator.membership.effects import Effect, Emit, Identity
 from coordinator.membership.events import CoordinatorFound, Event, Polled, Resumed, Ticked
 from kernel.clock import NS_PER_MS
 from tests.support.time.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class PureMember(Protocol):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,10 +22,6 @@ from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
 
 GROUP, SESSION_MS, REFRESH_MS = "g", 10_000, 60_000
 SETTINGS = ConsumerSettings(session_timeout_ms=SESSION_MS, heartbeat_interval_ms=1_000, topics_refresh_ms=REFRESH_MS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,8 @@ from coordinator.groups.consumer_records import (
     ClassicTerms,
     ClientKey,
     ClientRecord,
+    ConsumerKey,
+    ConsumerRecord,
     CurrentKey,
     CurrentRecord,
     EpochKey,
@@ -30,15 +32,11 @@ from coordinator.groups.consumer_records import (
     TargetKey,
     TargetRecord,
 )
-from coordinator.groups.partitions import partitions
+from coordinator.groups.partitions import Partitions, partitions
 from coordinator.groups.requests import Protocol
 from coordinator.service.consumer_records import decode_consumer_key, decode_consumer_value, encode_consumer
 from coordinator.service.record_reader import MalformedRecord
 from tests.support.groups.consumer import World, owned_by_name, topic_id
-
-if TYPE_CHECKING:
-    from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord
-    from coordinator.groups.partitions import Partitions
 
 RECORDED = json.loads(Path(__file__).with_name("consumer-records-4.1.1.json").read_text())
 NAMES = {bytes.fromhex(identity): name for name, identity in RECORDED["topics"].items()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from coordinator.service.mount import mount
 from kernel.client.connection import BrokerConnection
@@ -11,9 +12,6 @@ from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAIT_S = 10
 

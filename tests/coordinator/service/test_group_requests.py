@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +15,6 @@ from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
 from tests.support.wire.messages import entity_of, mappings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 READERS: dict[Api, Callable[[int], Any]] = {Api.JoinGroup: JoinReader, Api.SyncGroup: SyncReader}
 VERSIONS = [(api, version) for api in READERS for version in range(SERVED[api][0], SERVED[api][1] + 1)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,8 @@ from kernel.topic_names import OFFSETS_TOPIC
 from kernel.wire.codec import decode_request, encode_request
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import Api
-from tests.support.coordinators.in_memory import LoneCoordinator
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.support.coordinators.in_memory import HandlerConnection
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator
+from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 SETTINGS = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "50"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,11 +19,7 @@ from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator, MemoryStorage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 GROUP = "g"
 SETTINGS = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.limited import LimitedBroker, limited_broker
 from tests.support.wire.frames import read_frame
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
 #: The least number of heartbeats answered to a bystander during a long request; in one turn it would be one.
 HEARTBEATS_MIN = 10

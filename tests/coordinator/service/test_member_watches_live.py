@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from coordinator.groups.effects import ForgetIds, ReadAgain, WatchIds
 from coordinator.protocol.server.member_znode import registration_payload
-from coordinator.service.member_watches import MemberWatches
+from coordinator.service.member_watches import Ids, MemberWatches
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.runtime import REAL
 from kernel.waiting import until
@@ -19,11 +20,6 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionFailed, Unanswered
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import end_session, fail, opened
-
-if TYPE_CHECKING:
-    import pytest
-
-    from coordinator.service.member_watches import Ids
 
 GROUP = "g"
 

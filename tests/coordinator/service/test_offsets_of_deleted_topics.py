@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 SETTINGS = {"offsets.topic.num.partitions": "4"}
 GROUPS = ("g1", "g2", "g3")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -18,9 +19,6 @@ from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread, create_topics, running_broker, running_cluster
 from tests.support.coordinators.log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from kernel.broker.broker import Broker
 
 #: What a real 4.1.1 wrote (tests.support.coordinators.log).
 RECORDED = Path(__file__).with_name("offsets-topic-4.1.1.json")

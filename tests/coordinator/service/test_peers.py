@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from coordinator.service import peers as peers_module
 from coordinator.service.peers import Peers
@@ -14,11 +17,6 @@ from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers.live import running_broker
 from tests.support.brokers.peers import opened_by_coordinators
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 async def metadata_of(peers: Peers, broker: BrokerAddress) -> Any:

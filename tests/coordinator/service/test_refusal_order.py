@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from coordinator.groups.placement import partition_of
 from kernel.wire.versions import Api
-from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
+from tests.support.coordinators.in_memory import HandlerConnection, LoneCoordinator, MemoryStorage
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
-
-if TYPE_CHECKING:
-    from tests.support.coordinators.in_memory import HandlerConnection
 
 GROUP = "g"
 SETTINGS = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "50"}

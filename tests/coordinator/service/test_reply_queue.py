@@ -6,8 +6,9 @@ import asyncio
 import functools
 import itertools
 from collections import deque
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,9 +32,6 @@ from tests.support.coordinators.in_memory import MemoryLog, MemoryStorage
 from tests.support.groups.classic import RANGE
 from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 WHO = ("a", "b", "c", "d")
 

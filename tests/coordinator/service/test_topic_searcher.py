@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from coordinator.service import topic_searcher
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    import pytest
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 
 class Story:

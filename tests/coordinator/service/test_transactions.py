@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.broker.storage.errors import StorageFailed
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
@@ -18,14 +21,8 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import create_topics, running_cluster
 from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
+from tests.support.time.manual_clock import ManualClock
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.time.manual_clock import ManualClock
 
 SETTINGS = {"offsets.topic.num.partitions": "4"}
 GROUP, TRANSACTION = "g", "x"

@@ -5,8 +5,10 @@ The recorded conversations (`era`) hold the answers; here are the znodes, as see
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,15 +21,10 @@ from kernel.client.connection import BrokerConnection
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import ConnectionLost, Unanswered, ZooKeeperError
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import create_topics, running_cluster
 from tests.support.consumers.zookeeper import member
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 
 @asynccontextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +20,6 @@ from tests.support.brokers.peers import opened_by_coordinators
 from tests.support.consumers.consuming import partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

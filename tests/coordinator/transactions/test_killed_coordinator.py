@@ -7,7 +7,7 @@ import os
 import random
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from tests.coordinator.transactions.transactional import read, stable_and_end, transactional
-from tests.support.coordinators.failover import cluster
-
-if TYPE_CHECKING:
-    from tests.support.coordinators.failover import Brokers
+from tests.support.coordinators.failover import Brokers, cluster
 
 PARTITIONS = [TopicPartition("u", number) for number in range(4)]
 

@@ -9,9 +9,11 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,10 +24,6 @@ from tests.coordinator.transactions.transactional import read
 from tests.support.brokers.live import broker_thread
 from tests.support.consumers.consuming import producing
 from tests.support.stock.transactions import CLIENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Each client's error after a later incarnation has taken its transactional id.
 FENCED = {"confluent-kafka": "_FENCED", "kafka-python": "ProducerFencedError", "aiokafka": "ProducerFenced"}

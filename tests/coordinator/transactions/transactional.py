@@ -9,21 +9,18 @@ async with transactional(bootstrap, "x") as producer:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.client.client import ClusterClient
 from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError
 from kernel.records.records import NewRecord, build_batch
+from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from kernel.values import TopicPartition
 
 #: Retriable errors of Kafka; the last two occur while a transaction is being completed, or moves.
 PASSING = frozenset(

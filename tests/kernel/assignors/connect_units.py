@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from kernel.assignors.connect_units import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def configured_units(connectors: Mapping[str, int]) -> frozenset[Unit]:

@@ -8,17 +8,12 @@ Source: AbstractStickyAssignor.ConstrainedAssignmentBuilder of kafka-clients 4.1
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from kernel.assignors.claims import cooperative_claim, settle, sticky_claim
+from kernel.assignors.claims import Claims, cooperative_claim, settle, sticky_claim
 from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kernel.assignors.claims import Claims
 
 
 def assign_one_by_one(strategy, partitions_per_topic, subscriptions):

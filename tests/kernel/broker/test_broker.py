@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel.broker.server.handlers import HandlerTable, RequestContext
+from kernel.broker.services import BrokerServices
 from kernel.client.connection import BrokerConnection
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_of, running_broker, running_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.broker.services import BrokerServices
 
 
 def leftovers() -> list[asyncio.Task[Any]]:

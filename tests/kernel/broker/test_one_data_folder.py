@@ -6,9 +6,10 @@ import asyncio
 import shutil
 import subprocess
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,10 +21,6 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.brokers.live import broker_of, create_topics, read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import expire, opened
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Mapping, Sequence
 
 TP = TopicPartition("t", 0)
 REPOSITORY = Path(__file__).parents[3]

@@ -6,13 +6,15 @@ import asyncio
 import logging
 import sys
 import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel.broker import broker as broker_module
+from kernel.broker.broker import Broker
 from kernel.broker.cluster.identity import BrokerAlreadyRunning, WrongCluster
 from kernel.broker.cluster.registration import find_cluster as find_cluster_now
 from kernel.errors import EnvironmentFault
@@ -23,15 +25,9 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.end_session import SessionCredentials, end_session
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import broker_of, read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import gone, opened
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-
-    from kernel.broker.broker import Broker
-    from kernel.zookeeper.session import ZooKeeperSession
 
 TP = TopicPartition("t", 0)
 NO_ID = {"broker.id": "-1"}

@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.brokers.live import broker_thread
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEEN: dict[str, dict[str, Any]] = {
     "confluent-kafka": {

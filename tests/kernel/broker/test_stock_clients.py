@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,6 @@ from kernel.broker.apis.offsets import OffsetHandlers
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread
 from tests.support.stock.clients import CLIENTS, CODECS, PLAIN, values_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from kernel.broker.server.handlers import RequestContext
 from kernel.broker.server.server import BrokerServer
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection, Disconnected, RequestTimedOut, UnsupportedByBroker
@@ -24,9 +25,6 @@ from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
 from tests.support.trace.tracers import ListTracer
 from tests.support.wire.frames import read_frame
-
-if TYPE_CHECKING:
-    from kernel.broker.server.handlers import RequestContext
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 Reply = Callable[[bytes], bytes | None]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.errors import EnvironmentFault
 from kernel.platform.class_archives import OLDEST_JAVA, archive_path, loading_options, make_once
 from kernel.platform.jre import JavaRuntime, find_java
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from comparison.run_folder import new_bundle
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.full_disk import full_disk, full_disk_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

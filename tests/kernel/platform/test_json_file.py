@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from kernel.platform.json_file import DamagedFile, json_if_readable, read_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Shape(msgspec.Struct):

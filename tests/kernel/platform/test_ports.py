@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import socket
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.platform import ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def outgoing(folder: Path, text: str) -> Path:

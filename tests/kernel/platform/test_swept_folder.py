@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from kernel.platform.swept_folder import swept_folder
 from kernel.waiting import wait_until
-
-if TYPE_CHECKING:
-    import pytest
 
 _USER = """
 import sys, time

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.errors import EnvironmentFault
 from kernel.platform.whole_file import opened_to_append, own_folder, remove_folder, require_text, whole_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_file_appears_when_it_is_complete(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ import struct
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.broker.apis import produce as handlers_produce
 from kernel.broker.storage.logs import PartitionLog
 from kernel.client.reads import fetch, list_offset
+from kernel.records.batches import AppendBatch
 from kernel.records.compression import UNPACKED_BYTES_MIN, UnpackingTurn, room_for
 from kernel.records.record_check import RECORDS_AT_ONCE, checked, checked_off_the_loop
 from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, decode
@@ -23,11 +24,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
 from tests.support.wire.bad_batches import TIME_MS, bad_batches, odd_batches, three_records, with_newest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.records.batches import AppendBatch
 
 BAD, ODD = bad_batches(), odd_batches()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from functools import reduce
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +17,6 @@ from kernel.trace.integrity import FileIntegrity, Integrity, file_integrity
 from kernel.trace.reader import EndMarker, HeaderLine, Reason, Trace, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.time.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 IDENTITY = TraceIdentity(run="r", scenario="s", design="eager", role=Role.MEMBER, process="m1")
 MS = 1_000_000

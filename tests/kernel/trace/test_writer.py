@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from kernel.trace.reader import EndMarker, Reason, read_trace
 from kernel.trace.writer import TraceIdentity, TraceWriter, boot_id
 from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDENTITY = TraceIdentity(run="r", scenario="crash", design="eager", role=Role.MEMBER, process="m0", seed=7)
 

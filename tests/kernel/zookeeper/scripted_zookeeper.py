@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Self
 
 _PASSWORD = b"p" * 16
 _PING, _CLOSE = 11, -11

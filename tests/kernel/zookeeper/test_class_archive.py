@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -11,9 +11,6 @@ from kernel.platform.jre import find_java
 from kernel.platform.ports import free_ports
 from kernel.zookeeper.server import ServerConfig, ServerProcess, archive_of
 from kernel.zookeeper.training import train
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -23,13 +23,10 @@ from kernel.zookeeper.counters import read_counters, server_mode
 from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.server import PortInUse, ServerProcess, StartGivenUp
-from kernel.zookeeper.servers import followers_of, leader_of
+from kernel.zookeeper.servers import QuorumPorts, followers_of, leader_of
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.support.commands.ended import has_ended
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from kernel.zookeeper.servers import QuorumPorts
 
 #: Starts a server from a thread that ends at once (the parent-death signal is tied to threads), then waits.
 PARENT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -16,9 +16,6 @@ from kernel.zookeeper.session import ZooKeeperSession
 from tests.kernel.zookeeper.scripted_zookeeper import GREETING, ScriptedZooKeeper, frame, reply
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import Watched, fail
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 STAT = struct.pack(">qqqqiiiqiiq", *range(1, 12))
 NAME = struct.pack(">i", 1) + b"n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -12,9 +12,6 @@ from kernel.zookeeper import requests
 from kernel.zookeeper.errors import SessionClosed, SessionExpired
 from kernel.zookeeper.operations import Attempt, Operation
 from kernel.zookeeper.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Sent:

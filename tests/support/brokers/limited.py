@@ -13,17 +13,15 @@ import asyncio
 import json
 import resource
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from coordinator.service.mount import mount
 from kernel.broker.server import budgeted_socket
 from tests.support.brokers.live import running_broker
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Mapping
 
 #: `prlimit --as`: larger allocations fail, and the machine does not run out of memory.
 ADDRESS_SPACE = 3 * 1024**3

@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kernel.broker.broker import Broker
+from kernel.broker.services import Mount
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer
 from kernel.client.reads import fetch
 from kernel.runtime import REAL, Runtime
+from kernel.trace.writer import Tracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from kernel.broker.services import Mount
-    from kernel.trace.writer import Tracer
 
 #: Short times where Kafka's defaults would make tests wait; a test of a default sets it.
 QUICK_SETTINGS = {

@@ -6,13 +6,12 @@ opened = opened_by_coordinators(monkeypatch)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from coordinator.service.peers import CLIENT_ID
 from kernel.client.connection import BrokerConnection
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def opened_by_coordinators(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConnection]:

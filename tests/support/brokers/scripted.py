@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kernel.broker.server.handlers import RequestContext
 from kernel.broker.server.server import BrokerServer
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from kernel.broker.server.handlers import RequestContext
 
 
 @dataclass

@@ -15,15 +15,13 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.files import SqliteTransaction
+from kernel.broker.storage.logs import KeyValueLog, PartitionLog
 from kernel.broker.storage.storage import Storage
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
-
-if TYPE_CHECKING:
-    from kernel.broker.storage.logs import KeyValueLog, PartitionLog
 
 
 def say(**fields: Any) -> None:

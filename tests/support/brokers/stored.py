@@ -9,20 +9,16 @@ import signal
 import subprocess
 import sys
 import uuid
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from kernel.broker.storage.logs import PartitionLog
 from kernel.broker.storage.storage import Storage
 from kernel.records.batches import AppendBatch, ProducerStamp
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from contextlib import AsyncExitStack
-
-    from kernel.broker.storage.logs import PartitionLog
 
 TP = TopicPartition("orders", 3)
 TOPIC_ID = uuid.UUID(int=7)

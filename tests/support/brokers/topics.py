@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.client.client import ClusterClient
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
 
 TIMEOUT_MS = 10_000
 

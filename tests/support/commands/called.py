@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import click
 import pytest
 from click.testing import CliRunner
 
 from comparison.cli.main import main
-
-if TYPE_CHECKING:
-    import click
 
 
 def code_of(*arguments: object) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def has_ended(process: psutil.Process) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
 
 
 def installed(site: Path, module: str, source: str, group: str, entries: Mapping[str, str]) -> dict[str, str]:

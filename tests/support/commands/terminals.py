@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, Any
 
 from comparison.cli.state import STATE_VARIABLE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Terminals:

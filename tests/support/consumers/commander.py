@@ -10,31 +10,28 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.client.server.settings import ServerConsumerConfig
 from coordinator.protocol.server.commands import (
+    AwaitCommand,
     Command,
     CommandAnswer,
+    CommitOwned,
     CommittedPartition,
     OwnedCommitAnswer,
     StartedPartition,
 )
 from coordinator.protocol.server.errors import ServerError
 from coordinator.protocol.server.messages import command_answer_body, commit_answer_body, read_await, read_commit
+from kernel.broker.server.handlers import HandlerTable, RequestContext
+from kernel.broker.services import BrokerServices
+from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
-from tests.support.consumers.consuming import running
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from coordinator.protocol.server.commands import AwaitCommand, CommitOwned
-    from kernel.broker.server.handlers import HandlerTable, RequestContext
-    from kernel.broker.services import BrokerServices
-    from kernel.values import TopicPartition
-    from tests.support.consumers.consuming import Running
+from tests.support.consumers.consuming import Running, running
 
 Answer = dict[str, Any]
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
+from kernel.consumer import GroupConsumer
 from kernel.serials import numbered_value
-from kernel.values import TopicPartition
+from kernel.values import CommitOutcome, Record, TopicPartition
 from kernel.waiting import until
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-
-    from kernel.consumer import GroupConsumer
-    from kernel.values import CommitOutcome, Record
 
 Owned = frozenset[TopicPartition]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from coordinator.client.classic.consumer import CoordinatorConsumer
 from coordinator.client.settings import CoordinatorConsumerConfig
+from kernel.broker.broker import Broker
 from kernel.waiting import until
-from tests.support.consumers.consuming import running
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Owned, Running
+from tests.support.consumers.consuming import Owned, Running, running
 
 QUICK = {
     "session.timeout.ms": "30000",  # outlives a busy machine's pauses

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker
+from tests.support.consumers.consuming import Running
 from tests.support.consumers.eager import bootstrap_of, eager
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Running
-
-    #: Makes a member from the bootstrap address and its settings.
-    MakeMember = Callable[[str, Mapping[str, str]], Running]
+#: Makes a member from the bootstrap address and its settings.
+MakeMember = Callable[[str, Mapping[str, str]], Running]
 
 
 def _eager(bootstrap: str, settings: Mapping[str, str]) -> Running:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.consumer.settings import Kip848ConsumerConfig
-from tests.support.consumers.consuming import running
+from kernel.broker.broker import Broker
+from tests.support.consumers.consuming import Running, running
 from tests.support.consumers.laboratory import laboratory
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Running
 
 QUICK = {"auto.offset.reset": "earliest", "fetch.max.wait.ms": "100", "retry.backoff.ms": "50"}
 

@@ -12,9 +12,9 @@ The predicates below say which request of the original's R1 to R12 a pause is fo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
 from kernel.values import TopicPartition
@@ -22,16 +22,11 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.consumers.zookeeper import Member, member, new_member, wait_for_id
+from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
 from zkconsumer.rebalance.state import RebalanceState
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from kernel.zookeeper.session import ZooKeeperSession
-    from tests.support.zookeeper.proxy import Op, ZooKeeperProxy
-
 
 #: The registration of a member without topics: when it comes, everybody rebalances, and nothing is assigned anew.
 VISITOR = b'{"pattern":"static","subscription":{}}'

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.consumers.zookeeper import Member, new_member
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.zookeeper.session import ZooKeeperSession
-    from zkconsumer.znodes.filters import TopicFilter
+from zkconsumer.znodes.filters import TopicFilter
 
 
 @asynccontextmanager

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kernel.broker.broker import Broker
 from kernel.broker.settings.configuration import BrokerConfig
@@ -19,16 +20,11 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import READS
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.settings import ZkConsumerConfig
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 #: Short times for tests; only the session is longer than any pause of a busy machine.
 SETTINGS = {

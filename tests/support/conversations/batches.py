@@ -7,17 +7,14 @@ is a batch of the producer that was bound as 2; `producer` and `transactional` m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from kernel.records.records import NewRecord, build_batch, decode, headers_of, is_control
 from kernel.values import TopicPartition
+from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Mapping
-
-    from kernel.wire.errors import ErrorCode
 
 _TIMESTAMP_MS = 1_000
 _TRANSACTIONAL = 0x10

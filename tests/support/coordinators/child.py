@@ -13,20 +13,17 @@ import asyncio
 import signal
 import sys
 import threading
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.service.mount import mount
 from kernel.broker.storage import writer
+from kernel.broker.storage.errors import StorageError
+from kernel.broker.storage.terms import Term
 from tests.support.brokers.live import running_broker
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-
-    from kernel.broker.storage.errors import StorageError
-    from kernel.broker.storage.terms import Term
 
 
 def settings_of(session_timeout_ms: int) -> dict[str, str]:

@@ -10,8 +10,11 @@ async with cluster(chroot, tmp_path, 2) as brokers:
 from __future__ import annotations
 
 import asyncio
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -21,11 +24,6 @@ from tests.support.coordinators.child import coordinator_child
 from tests.support.wire.clients import WireConnection
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 #: Longer than any pause of a busy machine; when a broker is killed, its sessions are ended explicitly.
 SESSION_MS = 30_000

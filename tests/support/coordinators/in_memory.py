@@ -5,29 +5,25 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.service.mount import mount
 from kernel.broker.cluster.cluster_view import ClusterSnapshot, Leadership, LeadershipListener, PartitionView, TopicView
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.handlers import Encoded, HandlerTable, RequestContext, Rows, readers_of
 from kernel.broker.services import BrokerServices
 from kernel.broker.settings.configuration import BrokerConfig
+from kernel.broker.storage.errors import LogStopped, StorageError
+from kernel.clock import Clock
 from kernel.runtime import Runtime
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.wire.codec import decode_request, decode_response, encode_request, encode_response, response_with
+from kernel.wire.versions import Api
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from coordinator.groups.consumer.requests import ConsumerSettings
-    from kernel.broker.storage.errors import LogStopped, StorageError
-    from kernel.clock import Clock
-    from kernel.wire.versions import Api
 
 NODE = 1
 SIZE = 4  #: bytes in front of each frame

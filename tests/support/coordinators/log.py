@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from aiokafka.record._crecords import DefaultRecordBatch
@@ -20,9 +21,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.conversations.recorded_json import entries_text
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TOPIC = "__consumer_offsets"
 FETCH, LIST_OFFSETS = 13, 7

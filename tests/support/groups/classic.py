@@ -11,13 +11,15 @@ import itertools
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.groups import machine
 from coordinator.groups.answers import JoinAnswer
+from coordinator.groups.classic.group import Group
 from coordinator.groups.effects import Effects, Marker, Moment, SetTimer, TimerKey, TraceEvent, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
+from coordinator.groups.records import Change
 from coordinator.groups.requests import (
     AddGroup,
     Commit,
@@ -41,10 +43,6 @@ from coordinator.protocol.consumer_protocol import encode_assignment, encode_sub
 from kernel.assignors.registry import ASSIGNORS
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
-
-if TYPE_CHECKING:
-    from coordinator.groups.classic.group import Group
-    from coordinator.groups.records import Change
 
 GROUP = "g"
 WALL_MS = 1_700_000_000_000

@@ -14,26 +14,22 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
+from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
 from coordinator.groups.consumer.topics import Topic, Topics
-from coordinator.groups.consumer_records import RegexRecord
+from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord, RegexRecord
 from coordinator.groups.effects import Moment, Search, SetTimer, TimerKey, TraceEvent, Turn, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.partitions import Partitions, partitions
 from coordinator.service.topic_regex import compiled, problem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from coordinator.groups.consumer.group import ConsumerGroup
-    from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord
 
 GROUP = "g"
 WALL_MS = 1_700_000_000_000

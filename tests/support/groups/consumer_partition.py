@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from coordinator.groups.answers import CommitAnswer
+from coordinator.groups.answers import Answer, CommitAnswer
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
-from coordinator.groups.effects import Moment, SetTimer, TimerKey, TimerKind
+from coordinator.groups.effects import Effects, Moment, SetTimer, TimerKey, TimerKind
+from coordinator.groups.errors import Error
 from coordinator.groups.machine import Machine
 from coordinator.groups.requests import Commit, Join, OffsetToCommit
 from tests.support.groups.classic import ASSIGNMENT, LIMITS, RANGE
 from tests.support.groups.consumer import SETTINGS, World
-
-if TYPE_CHECKING:
-    from coordinator.groups.answers import Answer
-    from coordinator.groups.effects import Effects
-    from coordinator.groups.errors import Error
 
 TOKENS = itertools.count(1)
 

@@ -15,20 +15,17 @@ State` if the state changes, and all other effects, in order: answers to other m
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from coordinator.groups.answers import JoinAnswer, SyncAnswer
+from coordinator.groups.classic.group import Group
 from coordinator.groups.errors import Error
 from coordinator.groups.records import GroupKey, OffsetRecord, PendingKey, ProducerKey
 from coordinator.groups.requests import Producer, Protocol
 from tests.support.groups.classic import Asked, Machine, assignment, subscription
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from coordinator.groups.classic.group import Group
 
 NAMES = ("a", "b", "c")
 INSTANCE = "i"  #: c's

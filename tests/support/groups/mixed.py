@@ -15,13 +15,17 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from coordinator.groups.answers import Answer, JoinAnswer
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat, ConsumerSettings
-from coordinator.groups.effects import Moment, SetTimer
+from coordinator.groups.effects import Effects, Moment, SetTimer, TimerKey, Write
+from coordinator.groups.errors import Error
+from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
 from coordinator.groups.requests import Commit, Heartbeat, Join, Leave, Leaving, OffsetToCommit, Protocol, Sync
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
@@ -29,14 +33,6 @@ from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
 from tests.support.groups.classic import ASSIGNMENT, LIMITS
 from tests.support.groups.consumer import SETTINGS, World, owned_by_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from coordinator.groups.answers import Answer, JoinAnswer
-    from coordinator.groups.effects import Effects, TimerKey, Write
-    from coordinator.groups.errors import Error
-    from coordinator.groups.limits import Limits
 
 GROUP = "g"
 SIZES = {"foo": 6, "bar": 3, "t1": 4}

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from coordinator.groups.answers import CommitAnswer
 from coordinator.groups.effects import (
     Decide,
     Effects,
@@ -24,24 +26,19 @@ from coordinator.groups.effects import (
     WatchIds,
     Write,
 )
+from coordinator.groups.errors import Error
 from coordinator.groups.limits import Limits
 from coordinator.groups.machine import Machine
 from coordinator.groups.records import OffsetRecord, ServerKey, ServerRecord
+from coordinator.groups.requests import Request
 from coordinator.groups.server.group import AssignmentSettings
 from coordinator.groups.server.requests import Await, OwnedCommit
 from coordinator.groups.server.rounds import next_generation
 from coordinator.protocol.server.commands import AwaitCommand, Command, CommandAnswer, CommitOwned, OwnedOffset
 from coordinator.service.record_codec import decode_all, encode
 from kernel.assignors.registry import ASSIGNORS
+from kernel.assignors.subscription import Assignor
 from kernel.errors import RebalanceLabError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from coordinator.groups.answers import CommitAnswer
-    from coordinator.groups.errors import Error
-    from coordinator.groups.requests import Request
-    from kernel.assignors.subscription import Assignor
 
 GROUP = "g"
 WALL_MS = 1_700_000_000_000

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.groups.consumer.group import ConsumerGroup, client_record
 from coordinator.groups.consumer.member import ConsumerMember
@@ -17,8 +17,7 @@ from coordinator.groups.consumer.topics import Topic, Topics
 from coordinator.groups.consumer_records import ClientKey, TargetKey, TargetRecord
 from coordinator.groups.partitions import each, partitions
 
-if TYPE_CHECKING:
-    Step = dict[str, Any]
+Step = dict[str, Any]
 
 GROUP = "g"
 

@@ -5,11 +5,8 @@ As `kafka_names`, which joins both. A name that two classes have is written with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: GroupMetadataManagerTest.java, what is about consumer groups alone.
 MANAGER: Mapping[str, str] = {

@@ -11,13 +11,10 @@ from __future__ import annotations
 import ast
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.support.groups.error_table import cells
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2] / "coordinator"
 CONVERSATION = "groups/test_conversations.py::test_conversation_equals_the_recording"

@@ -6,14 +6,11 @@ The names are those of Kafka's trunk of October 2024. A name is covered by tests
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from tests.support.kafka_names.consumer import CONSUMER_CLASSES, CONSUMER_REASONS
 from tests.support.kafka_names.migration import MIGRATION_CLASSES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: GroupCoordinatorTest.scala: group of names -> the names.
 SCALA: Mapping[str, str] = {

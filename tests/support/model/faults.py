@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
+from tests.support.model.group import ModelGroup
 from tests.support.model.member import GROUP, Done, ModelMember
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.model.group import ModelGroup
-    from tests.support.model.zookeeper import Call
+from tests.support.model.zookeeper import Call
 
 WRITES = ("create", "setData", "multi")
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.assignors.thread_range import thread_range
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from tests.support.model.member import GROUP, MemberOptions, ModelMember
+from tests.support.model.offsets import Stored
+from tests.support.model.zookeeper import ModelZooKeeper
 from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import STATIC
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from tests.support.model.offsets import Stored
-    from tests.support.model.zookeeper import ModelZooKeeper
 
 #: Enough attempts for every member to succeed in the end.
 PATIENT = 60

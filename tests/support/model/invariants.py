@@ -7,17 +7,14 @@ AssertionError with what it saw.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from kernel.values import NO_OFFSET
 from kernel.zookeeper import paths
+from tests.support.model.group import ModelGroup
 from tests.support.model.member import GROUP, Done, ModelMember
+from tests.support.model.zookeeper import Call
 from zkconsumer.rebalance.state import RebalanceState
 from zkconsumer.znodes.payloads import STATIC, UnreadableZnode, parse_registration
-
-if TYPE_CHECKING:
-    from tests.support.model.group import ModelGroup
-    from tests.support.model.zookeeper import Call
 
 READS = ("exists", "getData", "getChildren")
 

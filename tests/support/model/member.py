@@ -10,9 +10,9 @@ Records are offsets: a partition has no end, and reading moves `consumed`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.errors import RebalanceLabError
 from kernel.values import NO_OFFSET, TopicPartition
@@ -20,6 +20,7 @@ from kernel.zookeeper import paths
 from tests.support.model.offsets import Commits, Position, Stored, ensure_path
 from tests.support.model.zookeeper import Call, ModelZooKeeper, Notice, Reply
 from zkconsumer.rebalance import effects
+from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.effects import (
     Answered,
     Ask,
@@ -35,11 +36,6 @@ from zkconsumer.rebalance.machine import is_busy, step
 from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.znodes.filters import matching
 from zkconsumer.znodes.payloads import STATIC, registration_payload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from zkconsumer.rebalance.config import RebalanceConfig
 
 GROUP = "g"
 

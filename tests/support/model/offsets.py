@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.errors import RebalanceLabError
+from kernel.values import TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.offset_text import offset_text
 from tests.support.model.zookeeper import Call, Reply
-
-if TYPE_CHECKING:
-    from kernel.values import TopicPartition
 
 #: Offsets kept in Kafka.
 Stored = MutableMapping["TopicPartition", int]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.model.actions import ALL, WEIGHTS, Actions, beginning, end_of_faults
 from tests.support.model.group import ModelGroup
 from tests.support.model.invariants import Invariants
 from tests.support.model.zookeeper import ModelZooKeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 Check = Callable[[ModelGroup], None]
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from comparison.pipeline.measured import BystanderLatency
-from tests.support.oracle.intervals import of
+from tests.support.oracle.intervals import Event, of
 from tests.support.oracle.runs import changes_of
-
-if TYPE_CHECKING:
-    from tests.support.oracle.intervals import Event
 
 _WHOLE_RUN = -1
 

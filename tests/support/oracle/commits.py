@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import Acting, CommitTotals, FinalOffsets, Takeover
-from tests.support.oracle.intervals import in_time, is_the_owner, key_of, namings, of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tests.support.oracle.intervals import Event, Key
+from tests.support.oracle.intervals import Event, Key, in_time, is_the_owner, key_of, namings, of
 
 FENCING_ERRORS = (
     "ILLEGAL_GENERATION",

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from comparison.ownership.groups import Memberships
-from comparison.pipeline.measured import CourseInterval
-from tests.support.oracle.intervals import in_time, key_of, of
-
-if TYPE_CHECKING:
-    from comparison.pipeline.measured import RunSpan
-    from tests.support.oracle.intervals import Event, Key
+from comparison.pipeline.measured import CourseInterval, RunSpan
+from tests.support.oracle.intervals import Event, Key, in_time, key_of, of
 
 INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
 

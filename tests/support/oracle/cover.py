@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec.structs import astuple
 
+from comparison.ownership.fold import Interval
 from comparison.ownership.groups import Memberships
-from comparison.pipeline.measured import Coverage, FirstOverlap
-from tests.support.oracle.intervals import key_of, of, owner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comparison.ownership.fold import Interval
-    from comparison.pipeline.measured import RunSpan
-    from tests.support.oracle.intervals import Event, Key
+from comparison.pipeline.measured import Coverage, FirstOverlap, RunSpan
+from tests.support.oracle.intervals import Event, Key, key_of, of, owner_of
 
 SERIALS, OFFSETS = "serials", "offsets"
 WHOLE_RUN = -1

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from comparison.pipeline.measured import ChangeWindow, Measured, MemberPhase, Round
 from comparison.results.run import Wait
 from tests.support.oracle.intervals import Event, in_time, of
 from tests.support.oracle.runs import BIN_NS, BINNED_NS_MAX, READS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from comparison.pipeline.measured import ChangeWindow, Measured, MemberPhase, Round
 
 LATE_NS = 200_000_000
 _GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")

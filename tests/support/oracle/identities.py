@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from comparison.ownership.groups import Memberships
+from comparison.pipeline.measured import RunSpan
 from comparison.results.keys import BELIEVED, DELIVERING
 from tests.support.oracle.cover import pieces_of
-from tests.support.oracle.intervals import CLAIM_KINDS, in_time, intervals_of, of
-
-if TYPE_CHECKING:
-    from comparison.pipeline.measured import RunSpan
-    from tests.support.oracle.intervals import Event
+from tests.support.oracle.intervals import CLAIM_KINDS, Event, in_time, intervals_of, of
 
 
 def mistakable(events: list[Event], span: RunSpan, tolerance_ns: int) -> list[str]:

@@ -7,15 +7,11 @@ said by `comparison.ownership.groups`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-from comparison.ownership.fold import ownership_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from comparison.ownership.fold import Interval
-    from comparison.ownership.groups import Memberships
+from comparison.ownership.fold import Interval, ownership_of
+from comparison.ownership.groups import Memberships
 
 Event = dict[str, Any]
 #: A partition of a group: group, topic, partition.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from comparison.ownership.fold import Interval
 from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import AttemptEnded, KeptThrough, MemberPhase, Round
-from tests.support.oracle.intervals import in_process, in_time, key_of, of, owner_of
-
-if TYPE_CHECKING:
-    from comparison.ownership.fold import Interval
-    from tests.support.oracle.intervals import Event
+from tests.support.oracle.intervals import Event, in_process, in_time, key_of, of, owner_of
 
 
 def phases_of(events: list[Event]) -> list[MemberPhase]:

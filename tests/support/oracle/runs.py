@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from comparison.ownership.cover import begins, stops
+from comparison.ownership.fold import Interval
 from comparison.pipeline.measured import (
     Begun,
     ChangeWindow,
@@ -18,14 +19,8 @@ from comparison.pipeline.measured import (
     TracedOperations,
     Turnover,
 )
-from tests.support.oracle.intervals import in_process, in_time, of, owner_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from comparison.ownership.fold import Interval
-    from tests.support.oracle.cover import Window
-    from tests.support.oracle.intervals import Event
+from tests.support.oracle.cover import Window
+from tests.support.oracle.intervals import Event, in_process, in_time, of, owner_of
 
 _FOREVER_NS = 1 << 61
 BIN_NS, BINNED_NS_MAX = 100_000_000, 600_000_000_000

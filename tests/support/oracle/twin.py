@@ -13,8 +13,10 @@ counts as after it, so that the assignment has no duration.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
@@ -33,14 +35,7 @@ from tests.support.oracle import identities as oracle_identities
 from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
-from tests.support.oracle.intervals import in_time, intervals_of, of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-    from typing import Any
-
-    from tests.support.oracle.intervals import Event, Key
+from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
 
 MS = 1_000_000
 TOLERANCE_NS, TOLERANCE_ACROSS_BOOTS_NS = 1 * MS, 50 * MS

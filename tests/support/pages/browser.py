@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP, PHONE = {"width": 1300, "height": 900}, {"width": 390, "height": 844}

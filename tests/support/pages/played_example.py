@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from comparison.playground import commands as c
 from comparison.playground import messages
 from comparison.playground.applying import applied
 from comparison.playground.live.lanes import Lanes, style_of
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    Recording = tuple[messages.Snapshot, tuple[messages.Increment, ...]]
+Recording = tuple[messages.Snapshot, tuple[messages.Increment, ...]]
 
 _PARTITIONS = tuple(f"orders-{number}" for number in range(6))
 _SHARES = {"m1": _PARTITIONS[:2], "m2": _PARTITIONS[2:4], "m3": _PARTITIONS[4:]}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
+from comparison.playground import messages
 from comparison.playground.applying import applied
 from comparison.playground.web.server import STREAMS_MAX
 from tests.support.pages.browser import DESKTOP, Visit
 from tests.support.pages.played_example import example
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from comparison.playground import messages
 
 #: How many increments of the example have happened when...
 RUNNING, CUT, TWO_DELIVER, HEALED, WAITING, ENDED = 5, 7, 18, 19, 20, 23

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,23 +22,16 @@ from comparison.report import terminal
 from comparison.report.diagrams.timeline import timeline
 from comparison.report.export.picture import picture
 from comparison.report.export.stream import stream_of
-from comparison.report.history.group_history import read_history
+from comparison.report.export.tracks import Track
+from comparison.report.history.group_history import GroupHistory, read_history
 from comparison.report.history.group_moment import RunEvents
+from comparison.report.view.model import RunView
 from comparison.report.view.runs import read_views
 from comparison.results.metrics import METRICS
+from comparison.results.result import Result
 from kernel.designs import ZOOKEEPER
-from kernel.trace.reader import read_trace
+from kernel.trace.reader import Trace, read_trace
 from kernel.trace.run_clock import events_in_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from comparison.report.export.tracks import Track
-    from comparison.report.history.group_history import GroupHistory
-    from comparison.report.view.model import RunView
-    from comparison.results.result import Result
-    from kernel.trace.reader import Trace
 
 #: Figures by name, then by surface.
 Said = dict[str, dict[str, float]]

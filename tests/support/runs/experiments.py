@@ -6,22 +6,20 @@ They share what every command has once: the Spark session, and the process that 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from comparison.pipeline.analysis import analyze
+from comparison.results.result import Result
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.scenarios.run.runner import live
 from comparison.screen.progress import RunProgress
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.results.result import Result
 
 #: A run that hangs comes to it, and not one on a busy machine.
 _LIMIT_S = 180.0

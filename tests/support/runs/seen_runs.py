@@ -6,21 +6,19 @@ One partition's owner m1 is cut off from 2 s to 8 s. In `zookeeper` it goes on, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from comparison.cli.report_file import REPORT, write_report
 from comparison.pipeline.analysis import analyze
+from comparison.results.result import Result
 from comparison.run_folder import write_json
 from tests.support.runs.inline_spark import InlineSpark
 from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
-
-    from comparison.results.result import Result
 
 OWN_IDS = {"m1": "g_host-1-aa", "m2": "g_host-2-bb"}
 #: A member id as a coordinator makes it.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from comparison.results.metrics import CHANGE_METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Run
+from comparison.results.sweep import SweepData
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import Grid, axes_from
-from comparison.sweep.plan import SweepPlan, planned_sweep
+from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
 from tests.support.runs import results
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from comparison.results.sweep import SweepData
-    from comparison.sweep.plan import SweepRun
 
 
 def plan_of(*axes: str, metrics: Sequence[str] = (), **counts: int) -> SweepPlan:

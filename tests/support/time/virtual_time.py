@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from tests.support.time.manual_clock import ManualClock
+from tests.support.time.manual_clock import ManualClock
 
 T = TypeVar("T")
 

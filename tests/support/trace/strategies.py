@@ -12,16 +12,14 @@ one of the existing things.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.support.oracle.twin import numbered
 from tests.support.trace.traces import MS, e
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 Step = tuple[int, str, int, int]
 

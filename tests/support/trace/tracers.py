@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from kernel.clock import SystemClock
+from kernel.clock import Clock, SystemClock
 from kernel.trace.check import type_problems
 from kernel.trace.reader import Trace, read_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.clock import Clock
 
 
 class ListTracer:

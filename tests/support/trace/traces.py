@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -14,20 +15,14 @@ import pyarrow as pa
 from comparison.ownership.cover import TOLERANCE_NS
 from comparison.pipeline.bronze.decode import decode
 from comparison.pipeline.bronze.runs import TraceFile, TraceRun
-from comparison.pipeline.bronze.tables import joined, tables_of
-from comparison.pipeline.silver.context import bounds_of, context_of
+from comparison.pipeline.bronze.tables import Tables, joined, tables_of
+from comparison.pipeline.silver.context import Context, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from kernel.trace.events import COMMON_FIELDS, KINDS, Role
 from kernel.trace.reader import HeaderLine
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.time.manual_clock import ManualClock
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.silver.context import Context
 
 MS = 1_000_000
 

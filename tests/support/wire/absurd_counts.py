@@ -11,15 +11,12 @@ import random
 import resource
 import struct
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from kernel.wire.codec import decode_request, decode_response
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.tags import uvarint
 from tests.support.wire.marked_frames import MESSAGES, Kind, Mark, Message, marks, random_body
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MEMORY_BYTES = 1_500_000_000
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import cramjam
 from aiokafka.record.util import calc_crc32c
 
 from kernel.records.compression import CODECS
 from kernel.records.records import NewRecord, build_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 TIME_MS = 1_700_000_000_000
 HEADER_BYTES = 61

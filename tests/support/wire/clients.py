@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from kernel.waiting import until
 from kernel.wire.codec import decode_response, encode_request
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.conversations.recorded import ConnectionEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class WireConnection:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import asyncio
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import datetime
 import enum
+import random
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kernel.wire.codec import encode_request, encode_response
 from kernel.wire.errors import ErrorCode
 from kernel.wire.schema import FIXED_BYTES, Field, entity_class, fields_of, is_flexible
 from kernel.wire.tags import uvarint
 from kernel.wire.versions import SERVED, Api
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterator, Mapping
 
 
 class Kind(enum.Enum):

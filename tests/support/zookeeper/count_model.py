@@ -10,11 +10,8 @@ requests as the trace names them, `reads_of_*` a whole change without conflicts;
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 #: A notification of children is answered with exists and getChildren, one of data with exists and getData.
 DELIVERY = 2

@@ -8,11 +8,8 @@ then a request is (xid, type, body) and a reply (xid, zxid, error, body), where 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OPERATIONS = {
     -11: "closeSession",

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comparison.simulation.zookeeper.model.messages import HangUp, SendToClient, SendToPeer
+from comparison.simulation.zookeeper.model.messages import Effect, HangUp, SendToClient, SendToPeer
 from comparison.simulation.zookeeper.model.protocol import (
     Call,
     Connect,
     Connected,
+    FromClient,
     Notification,
     Ping,
     Reply,
+    Request,
 )
 from comparison.simulation.zookeeper.model.server import Identity, Server
 from comparison.simulation.zookeeper.model.sessions import Limits
-
-if TYPE_CHECKING:
-    from comparison.simulation.zookeeper.model.messages import Effect
-    from comparison.simulation.zookeeper.model.protocol import FromClient, Request
 
 LIMITS = Limits(tick_ms=500, min_session_ms=200, max_session_ms=60_000)
 

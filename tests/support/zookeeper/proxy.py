@@ -31,16 +31,14 @@ import asyncio
 import threading
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from types import TracebackType
+from typing import TypeVar
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.zookeeper import frames as zk_frames
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
 T = TypeVar("T")
 

@@ -6,21 +6,17 @@ import asyncio
 import itertools
 import socket
 import struct
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
+from kernel.trace.writer import Tracer
 from kernel.waiting import until, wait_until
 from kernel.zookeeper.bridge import Bridge
+from kernel.zookeeper.manners import KazooManners
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.trace.writer import Tracer
-    from kernel.zookeeper.manners import KazooManners
 
 READS = ("exists", "getData", "getChildren")
 WRITES = ("create", "delete", "setData")

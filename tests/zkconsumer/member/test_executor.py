@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,10 +23,6 @@ from zkconsumer.rebalance.effects import Claim, Operation, Refusal, Request
 from zkconsumer.rebalance.state import Rebalance, RebalanceState
 from zkconsumer.records.streams import Chunk, PartitionInfo, Registry, Stream
 from zkconsumer.znodes.payloads import registration_payload
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
 
 T0 = TopicPartition("t", 0)
 ME = f"{GROUP}_c1"

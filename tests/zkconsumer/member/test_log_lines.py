@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
@@ -14,11 +16,6 @@ from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.member.log_lines import answered, before
 from zkconsumer.rebalance.effects import Emit, Operation, Refusal, Request, Response
 from zkconsumer.settings import ZkConsumerConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 #: Of 0.8.2.2, without its other threads and RangeAssignor's list of consumers; C is the consumer. It claims partitions
 #: in the order of a hash map, and logs all attempts to claim first.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -12,11 +11,9 @@ from tests.support.consumers.weak_members import VISITOR, is_cut_off, mend, seve
 from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced
 from tests.support.consumers.zookeeper import Member, member, new_member, settled, shared
 from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import Op
 from tests.support.zookeeper.sessions import end_session, expire, opened
 from zkconsumer.member.registration import register
-
-if TYPE_CHECKING:
-    from tests.support.zookeeper.proxy import Op
 
 IDS = paths.member_ids("g")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kernel.values import TopicPartition
+from kernel.values import CommitOutcome, TopicPartition
 from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
@@ -16,11 +16,6 @@ from zkconsumer.rebalance.effects import Claim
 from zkconsumer.records.streams import PartitionInfo, Registry, Stream
 from zkconsumer.settings import ZkConsumerConfig
 from zkconsumer.watching.watcher import Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.values import CommitOutcome
 
 
 @dataclass

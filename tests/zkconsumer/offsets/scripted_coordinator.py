@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel.broker.cluster.znodes import broker_node
+from kernel.broker.server.handlers import RequestContext, Response
 from kernel.broker.server.server import BrokerServer
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.broker.server.handlers import RequestContext, Response
 
 SILENT = "SILENT"  #: never answered
 

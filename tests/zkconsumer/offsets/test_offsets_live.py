@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from coordinator.service import mount as service
-from kernel.values import NO_OFFSET
+from kernel.broker.broker import Broker
+from kernel.values import NO_OFFSET, TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
@@ -15,10 +14,6 @@ from tests.support.brokers.live import client_of, create_topics, running_broker,
 from tests.support.consumers.zookeeper import member, produce
 from tests.support.zookeeper.sessions import opened
 from tests.zkconsumer.offsets.offset_keepers import Keeper, keeper, stored, t
-
-if TYPE_CHECKING:
-    from kernel.broker.broker import Broker
-    from kernel.values import TopicPartition
 
 KAFKA = {"offsets_storage": "kafka", "offsets_channel_backoff_ms": "50"}
 ONLY_KAFKA = {**KAFKA, "dual_commit_enabled": "false"}

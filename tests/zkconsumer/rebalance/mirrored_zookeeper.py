@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from comparison.simulation.zookeeper.model.protocol import EventType
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from kernel.zookeeper import errors, operations, paths
-from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.operations import SessionState, ZnodeStat
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.model.zookeeper import Call, ModelZooKeeper, Notice, Reply, Server, Session, Stat
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import Watched, expire
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
-
-    from comparison.simulation.zookeeper.model.protocol import EventType
-    from kernel.zookeeper.operations import ZnodeStat
 
 T = TypeVar("T")
 TIMEOUT_S = 20

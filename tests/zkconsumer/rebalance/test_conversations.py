@@ -8,14 +8,11 @@ in `tests/support/rebalance/conversations.py`.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.rebalance.conversations import FILES, play
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -6,15 +6,13 @@ Without the option some seeds must show the fault: an invariant that never break
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.model import faults as model_faults
 from tests.support.model.actions import EXPIRIES, GARBAGE, STALE, UNREADABLE, beginning, end_of_faults
+from tests.support.model.group import ModelGroup
 from tests.support.model.runs import Check, Plan, first_to_break
 from tests.support.model.zookeeper import ModelZooKeeper
-
-if TYPE_CHECKING:
-    from tests.support.model.group import ModelGroup
 
 SEEDS = range(40)
 #: Joining members are held back while others go on and commit.

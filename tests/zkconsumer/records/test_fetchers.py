@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,9 +26,6 @@ from zkconsumer.records.fetchers import Fetcher
 from zkconsumer.records.leaders import FetcherManager, fetcher_id
 from zkconsumer.records.streams import PartitionInfo, Stream
 from zkconsumer.settings import ZkConsumerConfig
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
+from kernel.broker.broker import Broker
 from kernel.errors import ConsumerTimeout, MessageSizeTooLarge, UserError
 from kernel.records.records import NewRecord, build_batch
 from kernel.serials import numbered_value, serial_of
@@ -28,15 +29,10 @@ from tests.support.consumers.zookeeper import (
 )
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.consumer import ZooKeeperConsumer
+from zkconsumer.records.iterators import StreamIterator
 from zkconsumer.records.leaders import fetcher_id
 from zkconsumer.settings import ZkConsumerConfig
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kernel.broker.broker import Broker
-    from zkconsumer.records.iterators import StreamIterator
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 

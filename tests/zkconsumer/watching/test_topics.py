@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceFailed
 from kernel.waiting import until
@@ -14,9 +14,6 @@ from tests.support.zookeeper.sessions import opened
 from zkconsumer.watching.topics import MatchingTopics
 from zkconsumer.watching.watcher import Watcher
 from zkconsumer.znodes.filters import TopicFilter
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class Following:

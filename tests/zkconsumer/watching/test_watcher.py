@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper.errors import NoNode, SessionClosed
 from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.consumers.weak_members import mend, sever
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import expire, opened
 from zkconsumer.watching.watcher import Listening, Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 CHILDREN, DATA = Listening.CHILDREN, Listening.DATA
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.consumers.weak_members import at_rest, fetches, gives_up_soon
 from tests.support.consumers.zookeeper import Member, member, owners, running_broker, settled, shared
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 INTRUDER = paths.member_id("g", "intruder")
 VALID = {"version": 1, "subscription": {"t": 1}, "pattern": "static", "timestamp": "1416000000000"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -27,9 +27,6 @@ from zkconsumer.znodes.payloads import (
     stream_of,
     thread_ids,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOPICS = st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20)
 

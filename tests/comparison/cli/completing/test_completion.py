@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from comparison.cli.main import COMMANDS, cli
 from kernel.designs import DESIGN_NAMES
 from kernel.platform.cache_folder import CACHE_VARIABLE
 from tests.support.commands.called import code_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENTRY = "from comparison.cli.entry import main; main()"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,6 @@ from comparison.ownership.cover import TOLERANCE_NS
 from comparison.pipeline.bronze import chunks
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run, inner_lines, parts_of, read_chunk
 from comparison.pipeline.bronze.runs import TraceFile, TraceRun
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: Contents of a file: lines of any length, also empty ones; the last one may have no end.
 CONTENTS = st.lists(st.sampled_from([b"\n", b"x", b"\r", b"{}", b"0123456789"]), max_size=30).map(b"".join)

@@ -5,8 +5,9 @@ reasons as in the plain reader.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,9 +26,6 @@ from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
 from kernel.trace.words import WORDS
 from tests.support.trace.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: What a damaged byte becomes: parts of JSON, and bytes that are not.
 DAMAGE = st.sampled_from(list(b'"{}[],:\\019-.eatnx \x00\x7f'))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +12,10 @@ from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
 from comparison.pipeline.bronze.runs import find_runs
-from comparison.pipeline.bronze.tables import rows_of
-from comparison.pipeline.tasks import read_tables
+from comparison.pipeline.bronze.tables import Tables, rows_of
+from comparison.pipeline.tasks import FileRead, read_tables
 from kernel.trace.reader import Reason, read_trace
 from tests.support.trace.traces import MS, e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.tasks import FileRead
 
 EVENTS = [
     e(0, "runner", "run_started", parameters={"members": 2}),

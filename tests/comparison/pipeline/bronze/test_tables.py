@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from comparison.pipeline.bronze.decode import decode
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, UNKNOWN_KIND
 from comparison.pipeline.bronze.runs import TraceFile
 from comparison.pipeline.bronze.tables import (
+    Tables,
     labelled,
     read_part,
     rows_of,
@@ -30,9 +31,6 @@ from comparison.pipeline.bronze.tables import (
 from kernel.trace.events import KINDS, Type
 from tests.support.trace.drawn_events import ANY_EVENT, events_of_kind, line_of
 from tests.support.trace.traces import e, tables, traced_run
-
-if TYPE_CHECKING:
-    from comparison.pipeline.bronze.tables import Tables
 
 #: On another boot than the runner.
 FILE = TraceFile(Path("m0.jsonl"), 0, role="member", process="m0", offset_ns=-5_000)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import run
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from _pytest.mark import ParameterSet
-
-    from comparison.results.run import Change
-
-    #: The changes of a run, or its figures and fields by name; the outcome; a part of the reason.
-    Row = tuple[list[Change] | dict[str, Any], VerdictOutcome, str]
-    #: By check, scenario and design.
-    Verdicts = Mapping[tuple[str, str, str], Sequence[Row]]
+#: The changes of a run, or its figures and fields by name; the outcome; a part of the reason.
+Row = tuple[list[Change] | dict[str, Any], VerdictOutcome, str]
+#: By check, scenario and design.
+Verdicts = Mapping[tuple[str, str, str], Sequence[Row]]
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 PARAMETERS = ("judged", "given", "outcome", "reason")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from comparison.pipeline.figures.additions import added_by, furthest_behind
 from comparison.pipeline.measured import Begun, ChangeStarted, ChangeWindow, Measured, MemberPhase, TopicWanted
 from comparison.results.keys import BELIEVED, DELIVERING, WHOLE
+from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Added
 from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
 from tests.support.runs.results import change
-
-if TYPE_CHECKING:
-    from comparison.results.outcomes import VerdictOutcome
 
 MS = 1_000_000
 CHANGE = ChangeWindow(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from comparison.results.run import Run
 from tests.support.runs.seen_runs import analysed_inline
 from tests.support.trace.traces import e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.results.run import Run
 
 MEMBER = {"member": "g_m1", "stream": 0}
 FINAL_OFFSET = {"group": "g", "p": 0, "end": 10}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from comparison.report.summaries.changeovers import changeovers
+from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Change
 from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
 from tests.support.runs.results import change, run
-
-if TYPE_CHECKING:
-    from comparison.results.outcomes import VerdictOutcome
-    from comparison.results.run import Change
 
 #: Of three members with twelve partitions, as librdkafka's on a real 4.1.1.
 STOPPED = (20, 12, 4, 4, 12, 20)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comparison.pipeline.bronze.runs import TraceRun
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import judge
 from comparison.pipeline.gold.run import measure
@@ -20,9 +21,6 @@ from kernel.designs import DESIGN_NAMES
 from tests.support.oracle import figures as oracle_figures
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import tables, traced_run
-
-if TYPE_CHECKING:
-    from comparison.pipeline.bronze.runs import TraceRun
 
 SLOW = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
 RUNS = st.builds(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Term, Wait
 from tests.comparison.pipeline.figures.judged import (
     NO,
@@ -18,9 +19,6 @@ from tests.comparison.pipeline.figures.judged import (
     verdict_on,
 )
 from tests.support.runs.results import change, counted
-
-if TYPE_CHECKING:
-    from comparison.results.outcomes import VerdictOutcome
 
 
 def kept(shown: int, delivered: int) -> Change:

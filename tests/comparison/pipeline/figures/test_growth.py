@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.growth import growths
+from comparison.results.result import Growth
 from tests.support.runs.results import HERD_SIZES, change, joins, waited
-
-if TYPE_CHECKING:
-    from comparison.results.result import Growth
 
 
 def of(found: list[Growth], figure: str, design: str = "zookeeper") -> Growth:

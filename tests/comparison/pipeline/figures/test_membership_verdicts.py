@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Copies, Wait
 from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
 from tests.support.runs.results import change
-
-if TYPE_CHECKING:
-    from comparison.results.outcomes import VerdictOutcome
 
 FEW = {"parameters": {"partitions": 4, "topics": 1}}
 TIMERS = {"parameters": {"timers": {"session_ms": 3000, "heartbeat_ms": 1000}}}

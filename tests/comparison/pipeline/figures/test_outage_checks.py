@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from comparison.pipeline.figures.outage_checks import GROWING_STEPS
+from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Delivery
 from comparison.scenarios.run import link_faults
 from tests.comparison.pipeline.figures.judged import (
@@ -21,9 +22,6 @@ from tests.comparison.pipeline.figures.judged import (
     verdicts_on,
 )
 from tests.support.runs.results import change
-
-if TYPE_CHECKING:
-    from comparison.results.outcomes import VerdictOutcome
 
 
 def tried(tries: int, backoff_ms: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,9 +24,7 @@ from comparison.pipeline.measured import (
     Silence,
     StageEntered,
 )
-
-if TYPE_CHECKING:
-    from comparison.results.run import Change
+from comparison.results.run import Change
 
 MS = 1_000_000
 KIND = RunKind("cooperative", {"topics": 1, "partitions": 4, "rate": 40, "streams": 1})

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.repeats import repeated, spread
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import Spread
+from comparison.results.run import Run
 from tests.support.runs.results import change, run
-
-if TYPE_CHECKING:
-    from comparison.results.run import Run
 
 
 def repeat(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,13 +11,10 @@ from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.verdicts import CHECKS, judge
 from comparison.pipeline.gold.run import measure
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.run import FirstAttempt
+from comparison.results.run import FirstAttempt, Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from tests.support.runs.results import change, run
 from tests.support.trace.traces import e, tables, traced_run
-
-if TYPE_CHECKING:
-    from comparison.results.run import Run
 
 YES, NO, UNKNOWN = VerdictOutcome.EXPECTED, VerdictOutcome.NOT_EXPECTED, VerdictOutcome.UNKNOWN
 SYNCED = {"fix.sync.before.reads": "true"}

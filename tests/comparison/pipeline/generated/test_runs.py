@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 from kernel.trace.reader import Reason, Trace
 from tests.support.trace.tracers import read_traces
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERYTHING = Faults(zombies=0.5, brief=0.3, deaths=0.1, torn=1, foreign=1)
 

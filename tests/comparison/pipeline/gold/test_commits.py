@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS
+from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold.commits import Judged, final_offsets, judged
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.measured import CommitTotals
+from comparison.pipeline.measured import CommitTotals, FinalOffsets
+from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.naming import naming_rows
 from comparison.pipeline.silver.offsets import offset_rows
 from tests.support.oracle.twin import measured_of
 from tests.support.trace.traces import e, staged, tables, traced_run
-
-if TYPE_CHECKING:
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.measured import FinalOffsets
-    from comparison.pipeline.silver.context import Context
 
 
 def named(at_ms: float, owner: str) -> dict:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from comparison.pipeline.gold.cover import Ranges, coverage_of, overlaps_of, segments_of, united
+from comparison.pipeline.measured import Coverage
 from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED
-
-if TYPE_CHECKING:
-    from comparison.pipeline.measured import Coverage
 
 KEY = ("g", "t", 0)
 WHOLE = Window(-1, -100, 100)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.pipeline.gold.cover import Ranges, added, coverage_of, overlaps_of, segment_table, segments_of, united
+from comparison.pipeline.measured import Coverage
 from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED, SERIALS
 from tests.support.oracle import cover as oracle_cover
-from tests.support.oracle.cover import WHOLE_RUN, coverage_over_time, pieces_of
-
-if TYPE_CHECKING:
-    from comparison.pipeline.measured import Coverage
-    from tests.support.oracle.cover import Piece
+from tests.support.oracle.cover import WHOLE_RUN, Piece, coverage_over_time, pieces_of
 
 KEYS = [("g", "t", 0), ("g", "t", 1), ("h", "t", 0)]
 OWNERS = ["a", "b", "c"]

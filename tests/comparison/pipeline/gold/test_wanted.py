@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold.partitions import Keys, known_partitions, wanted_ranges
+from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.reduce import reduced
 from tests.support.trace.traces import MS, e, staged
-
-if TYPE_CHECKING:
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.silver.context import Context
-
 
 A = {"member": "a", "stream": 0}
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from comparison.pipeline.silver.arrays import (
     ENCODED_TEXT,
@@ -32,11 +34,6 @@ from comparison.pipeline.silver.arrays import (
     together,
     total,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 INT64 = np.iinfo(np.int64)
 #: Rows of a sorted table: (key, marked, value).

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comparison.pipeline.figures.assemble import assemble
 from comparison.pipeline.figures.bystanders import bystander_metrics
 from comparison.pipeline.gold.run import measure
+from comparison.pipeline.measured import BystanderLatency
 from tests.support.oracle.bystanders import latencies_of
 from tests.support.trace.traces import MS, e, tables, traced_run
-
-if TYPE_CHECKING:
-    from comparison.pipeline.measured import BystanderLatency
 
 WHOLE = -1
 #: A rest from 100 ms on, a join from 200 ms to 300 ms, and growth without a rest from 400 ms to 500 ms.

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from comparison.ownership.groups import Memberships
+from comparison.pipeline.bronze.tables import Tables
+from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from tests.support.oracle.intervals import CLAIM_KINDS, key_of, names_partition, of, stream_of
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, context, e, rows, staged, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.silver.context import Context
 
 
 def poll(at_ms: float, first: int, last: int, *, process: str = "m1", serials: bool = True) -> dict:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from comparison.pipeline.spark.master import MasterKind, parse_master
 from comparison.pipeline.spark.options import REFUSED, SparkOptions, checked_memory
 from comparison.pipeline.spark.settings import settings_of, shuffle_partitions
 from kernel.errors import ConfigurationError, EnvironmentFault
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(("size", "read"), [("2g", "2g"), ("1500M", "1500m"), ("1gb", "1g"), ("1t", "1t")])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from comparison.pipeline.spark.messages import in_short, with_remedy
 from comparison.pipeline.spark.shipping import packed_code
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Imports every module that tasks may need from the zip, where the driver's modules cannot be imported.
 IMPORTING = """

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comparison.playground.live.following import SLACK_NS, Follower, Tail
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def line(ns: int, kind: str = "k", **fields: object) -> bytes:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from comparison.playground import commands, messages
 from comparison.playground.applying import applied
-from comparison.playground.web.server import serving
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from comparison.playground.web.server import Served
+from comparison.playground.web.server import Served, serving
 
 
 class StagedGame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
-from tests.comparison.playground.web.staged_game import served_game
+from tests.comparison.playground.web.staged_game import ServedGame, served_game
 from tests.support.pages.playground import (
     CUT,
     HEALED,
@@ -22,9 +22,6 @@ from tests.support.pages.playground import (
     example_at,
     opened,
 )
-
-if TYPE_CHECKING:
-    from tests.comparison.playground.web.staged_game import ServedGame
 
 State = messages.MemberState
 #: What can be done in each state; the states of `MemberAction`.

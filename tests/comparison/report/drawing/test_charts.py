@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +16,8 @@ from comparison.report.drawing.phase_bars import phase_bars
 from comparison.report.drawing.records import STEPS_MIN, again, delivered, idle, lag
 from comparison.report.drawing.scale import Scale, scales
 from comparison.report.drawing.svg import painted
-from comparison.report.view.model import Interval, Joined, Phase, Rebalance, Round
+from comparison.report.view.model import Interval, Joined, Phase, Rebalance, Round, RunView
 from tests.comparison.report.drawing.test_lanes import SPLIT, bars, commit, lane, view
-
-if TYPE_CHECKING:
-    from comparison.report.view.model import RunView
 
 SCALE = Scale(0, 0, 1_000)
 

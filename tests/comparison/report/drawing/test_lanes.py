@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from comparison.report.drawing.course import course, phases
 from comparison.report.drawing.figure import figure
 from comparison.report.drawing.lanes import partition_lanes
-from comparison.report.drawing.layout import DELIVERS, NAMED, Bars, Block, Row, packed
+from comparison.report.drawing.layout import DELIVERS, NAMED, Area, Bars, Block, Label, Row, Strip, packed
 from comparison.report.drawing.member_lanes import member_lanes, named
 from comparison.report.drawing.palette import COLOURS, PATTERNS, style, styles
 from comparison.report.drawing.panel import Panel
@@ -27,11 +28,6 @@ from comparison.report.view.model import (
     RunView,
     Stretch,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from comparison.report.drawing.layout import Area, Label, Strip
 
 
 def commit(at_ms: float, **given: Any) -> Commit:

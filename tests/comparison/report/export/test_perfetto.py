@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
@@ -14,9 +15,6 @@ from comparison.report.export.stream import stream_of
 from kernel.trace.reader import read_trace
 from tests.support.runs.seen_runs import write_cut, write_hostile
 from tests.support.trace.traces import e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Seen:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -18,9 +19,6 @@ from kernel.errors import UserError
 from kernel.trace.events import KINDS
 from kernel.trace.reader import Trace, read_trace
 from tests.support.runs.seen_runs import write_cut, write_hostile
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _traces(folder: Path, name: str = "zookeeper") -> list[Trace]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from coordinator.groups.placement import partition_of
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.trace.reader import Trace, read_trace
 from tests.support.trace.traces import e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GROUP, PARTITIONS = "g", 50
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from comparison.group_readers.columns import Keeper
+from comparison.group_readers.columns import GroupSeen, Keeper
 from comparison.report.history.group_moment import BELIEVED, RunEvents
 from kernel.trace.reader import read_trace
 from kernel.values import TopicPartition
 from tests.support.runs.seen_runs import OWN_IDS, UUID, write_cut
 from tests.support.trace.traces import e, write_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.group_readers.columns import GroupSeen
 
 T = [TopicPartition("t", number) for number in range(2)]
 M1, M2 = OWN_IDS.values()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.bystanders import waited as shown
+from comparison.results.run import Bystander
 from tests.support.runs.results import every_design, herd, run, waited
-
-if TYPE_CHECKING:
-    from comparison.results.run import Bystander
 
 
 def panels(*bystanders: Bystander) -> list:

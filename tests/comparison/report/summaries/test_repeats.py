@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -14,11 +13,9 @@ from comparison.report.summaries.figures import ratio
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.result import Result
+from comparison.results.run import Run
 from tests.support.runs.results import change, run
-
-if TYPE_CHECKING:
-    from comparison.results.result import Result
-    from comparison.results.run import Run
 
 PARAMETERS = {"members": 4, "partitions": 12, "brokers": 2, "rate": 200, "preset": "equal-timers"}
 TIMERS = {"session_ms": 3000, "max_poll_ms": 10_000}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -11,11 +11,9 @@ from comparison.pipeline.analysis import compose
 from comparison.report.page import page
 from comparison.report.summaries.strategies import TITLE, outcomes
 from comparison.report.terminal import render
+from comparison.results.result import Result
+from comparison.results.run import Change
 from tests.support.runs.results import change, run
-
-if TYPE_CHECKING:
-    from comparison.results.result import Result
-    from comparison.results.run import Change
 
 
 def tried(strategy: str, **given: Any) -> list[Change]:

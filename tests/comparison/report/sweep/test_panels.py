@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from comparison.report.sweep.panels import Layout, Panel
 from comparison.report.sweep.terminal import render_sweep
+from comparison.results.run import Run
+from comparison.sweep.plan import SweepRun
 from tests.support.runs.sweeps import data_of, plan_of, result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from comparison.results.run import Run
-    from comparison.sweep.plan import SweepRun
 
 
 def measured(run: SweepRun) -> Run:

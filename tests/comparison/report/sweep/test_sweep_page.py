@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from comparison.report.sweep.page import sweep_page
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.run import Run
 from comparison.results.sweep import LeftOutData
+from comparison.sweep.plan import SweepRun
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from comparison.results.run import Run
-    from comparison.sweep.plan import SweepRun
 
 VOID = {"meta"}
 SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,13 +14,10 @@ from comparison.report.view import conversations as module
 from comparison.report.view import events as reading
 from comparison.report.view.conversations import conversations_of
 from comparison.report.view.events import KINDS_READ, read_events
-from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH
+from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH, Conversation
 from kernel.trace.reader import read_trace
 from kernel.trace.run_clock import events_in_order
 from tests.support.runs.seen_runs import analysed_inline, write_cut, write_hostile
-
-if TYPE_CHECKING:
-    from comparison.report.view.model import Conversation
 
 RECORDED = Path(__file__).parents[1]
 DESIGNS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,16 +18,11 @@ from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
 from comparison.pipeline.silver.rounds import PHASE_SCHEMA, ROUND_SCHEMA
 from comparison.pipeline.silver.windows import FAULT_SCHEMA
-from comparison.report.view.model import Fault, Holding, Overlap, Phase, Stretch
+from comparison.report.view.model import Fault, Holding, Overlap, Phase, RunView, Stretch
 from comparison.report.view.naming import LETTERS_MAX, MemberNames, place_of
 from comparison.report.view.runs import read_views
 from comparison.report.view.tables import COLUMNS, MEMBERS, ROWS_MAX, SEVERAL, TablesMissing, read_tables
 from tests.support.runs.seen_runs import UUID, analysed_inline, write_cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.report.view.model import RunView
 
 SCHEMAS = {
     "ownership": INTERVAL_SCHEMA,

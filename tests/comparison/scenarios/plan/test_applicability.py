@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,14 +14,10 @@ from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.membership_vocabulary import RestartEach
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from comparison.scenarios.plan.step import Step
 
 STRATEGY = "partition.assignment.strategy"
 DELAY = "scheduled.rebalance.max.delay.ms"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.doubts import doubts
 from kernel.designs import DESIGN_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def doubts_of(name: str, designs: Sequence[str], given: Mapping[str, str]) -> list[str]:

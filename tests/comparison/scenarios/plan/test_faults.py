@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -12,16 +13,12 @@ from comparison.scenarios.plan.faults import FAULTS, Choice, Number, TargetKind,
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject
 from comparison.scenarios.run.injections import PERFORMERS
 from docs.generators.fault_page import PAGE, page
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from comparison.scenarios.plan.step import Step
 
 ONE_OF_EACH = {
     TargetKind.MEMBER: ("owner", "m1", "m12"),

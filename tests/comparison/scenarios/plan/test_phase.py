@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
@@ -12,9 +14,6 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.phase import INTERVAL_MS_MAX, interval_ms, share_of
 from comparison.scenarios.run.changes import Changes
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def changes_of(design: str, seed: int, parameters: Parameters | None = None) -> tuple[Changes, ListTracer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import py_compile
 from importlib.util import cache_from_source
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from comparison.scenarios.plan.scenario_file import parse_scenario
 from kernel.errors import ConfigurationError, SeveralErrors
 from tests.support.commands.complaints import place_first
 from tests.support.commands.installed import installed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_plugin_that_raises_is_refused_with_its_traceback(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +10,8 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.membership_vocabulary import CrashAndReturn, RestartEach, Resubscribe, StartAnew
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.sequence import objections
+from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, KillAtPoint, KillOwner, LeaveOne
-
-if TYPE_CHECKING:
-    from comparison.scenarios.plan.step import Step
 
 
 def freeze(target: str = "m1") -> Inject:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from comparison.scenarios.processes.child_trace import Halt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_of_several_processes_only_the_first_one_at_the_point_stops(tmp_path: Path) -> None:

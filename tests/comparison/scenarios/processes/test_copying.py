@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from coordinator.client.calls import GroupCalls
 from kernel.values import TopicPartition
 from tests.coordinator.transactions.test_data import broker_at
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VALUES = [b"a", b"b", b"c", b"d"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import importlib
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,10 +16,6 @@ from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS
 from kernel.runtime import REAL
 from kernel.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-    from pathlib import Path
 
 
 class InLoop(Host):

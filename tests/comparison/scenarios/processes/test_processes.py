@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,10 +17,6 @@ from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.errors import EnvironmentFault
 from kernel.waiting import WaitTimeout, until
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
 MEMBER = "comparison.scenarios.processes.member_process"
 BROKER = "comparison.scenarios.processes.broker_process"

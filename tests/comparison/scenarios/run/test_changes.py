@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from comparison.scenarios.testbed.group_members import GroupMembers
 from kernel.runtime import REAL
 from kernel.values import TopicPartition
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PARTITIONS = [TopicPartition("orders", number) for number in range(3)]
 #: The length of a session: a tenth of the shortest one of a run, since nothing here waits for ZooKeeper.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from comparison.scenarios.run.performer import Performer
 from comparison.scenarios.testbed.link import BOTH_WAYS, Way
 from kernel.waiting import until
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Run:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from comparison.scenarios.run import own_code as module
+from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.run.own_code import TRACEBACK, Heart, OwnCodeFailed, guarded, own_code
 from comparison.scenarios.run.performer import Performer
 from kernel.errors import ConfigurationError
 from kernel.waiting import WaitTimeout
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comparison.scenarios.run.changes import Changes
 
 
 def changes_in(folder: Path) -> Changes:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
 from comparison.scenarios.run.restart_steps import Restarts
 from comparison.scenarios.testbed.group_view import GroupView
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 
 class Group:

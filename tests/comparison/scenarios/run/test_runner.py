@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -24,8 +25,6 @@ from kernel.errors import EnvironmentFault, Unavailable
 from kernel.trace.listed_file import run_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from comparison.scenarios.testbed.baseline import measure_baseline
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot
@@ -17,9 +17,6 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def session(connect_string: str) -> ZooKeeperSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.session import ZooKeeperSession
 from kernel.zookeeper.txnlog import Transaction, read_transactions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def transaction(**fields: object) -> Transaction:

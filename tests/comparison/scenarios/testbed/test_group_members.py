@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,6 @@ from kernel.trace.listed_file import run_file
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 
 class Child:

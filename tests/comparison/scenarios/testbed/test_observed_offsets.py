@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from comparison.scenarios.testbed.live_observer import LiveObserver
 from comparison.scenarios.testbed.observed_offsets import AnsweredWrite, SeenWrite, answered_in, merged, missing
@@ -13,9 +14,6 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T0 = TopicPartition("t", 0)
 PATH = paths.offset("g", "t", 0)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from comparison.scenarios.testbed.observer import Observed, ReplayClock, members_by_session, write_observed
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD, NEW = 0x1000A, 0x1000B
 

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,9 +16,6 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

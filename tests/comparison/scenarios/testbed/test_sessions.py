@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from comparison.scenarios.testbed.sessions import expire_from_outside
 from kernel.waiting import until
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import SessionState
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 
 async def test_expired_session_loses_its_ephemeral_znode_and_its_client_is_told(zookeeper: EmbeddedZooKeeper) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from kernel.zookeeper.servers import leader_of
 from tests.comparison.simulation.zookeeper.silent_session import silent_session
 from tests.comparison.simulation.zookeeper.twins import TIMEOUT_S, Sides, Twins
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 STEPS = 300
 SESSIONS_MAX = 5

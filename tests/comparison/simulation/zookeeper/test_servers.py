@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from kazoo.protocol.serialization import Connect
@@ -19,9 +19,6 @@ from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 from kernel.zookeeper.operations import CheckVersion, Create, SetData
 from tests.support.zookeeper.sessions import Watched, gone, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 CONNECT = Connect(0, 0, 10_000, 0, bytes(16), False).serialize()
 

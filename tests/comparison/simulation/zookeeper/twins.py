@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kazoo.exceptions import ZookeeperError
 from kazoo.protocol.states import ZnodeStat
@@ -20,9 +21,6 @@ from kernel.zookeeper import requests
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 from kernel.zookeeper.event_queue import Answered, Notified, SessionEvent, StateChanged
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TIMEOUT_S = 60
 SESSION_MS = 30_000

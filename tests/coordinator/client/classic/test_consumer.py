@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,15 +22,10 @@ from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics, running_broker, running_cluster
-from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Listener, Running, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of, eager
 from tests.support.consumers.laboratory import expel, laboratory
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 

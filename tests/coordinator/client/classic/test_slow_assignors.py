@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from coordinator.membership.classic.delayed_leader import DelayedLeader
 from coordinator.service.mount import mount
 from kernel.assignors.per_topic import assign_ranges
 from kernel.assignors.registry import assignor
+from kernel.broker.broker import Broker
 from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -26,12 +29,6 @@ from tests.support.consumers.eager import bootstrap_of, eager
 from tests.support.coordinators.failover import cluster
 from tests.support.trace.tracers import ListTracer
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
 
 #: Longer than the pauses of a busy machine, in which no heartbeat is sent.
 SESSION_S = 15

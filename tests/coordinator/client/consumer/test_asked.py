@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,14 +14,9 @@ from kernel.client.connection import BrokerConnection, error_of
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics
-from tests.support.consumers.consuming import partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Owned, Running, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.consumers.reconciling import reconciling, reconciling_group
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from tests.support.consumers.consuming import Owned, Running
 
 ASKED = json.loads((Path(__file__).parent / "asked-4.1.1.json").read_text())["members"]
 QUIET = {"auto.commit.interval.ms": "600000"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,22 +16,17 @@ from coordinator.client.errors import GroupRefused
 from coordinator.groups.placement import partition_of
 from coordinator.membership.consumer.member import STATIC_LEAVE_EPOCH
 from coordinator.service.mount import mount
+from kernel.broker.broker import Broker
 from kernel.client.connection import BrokerConnection
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
-from tests.support.consumers.consuming import committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.consuming import Running, committed_all, partitions_of, producing, shared_out
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.consumers.reconciling import QUICK_GROUPS, reconciling, reconciling_group
 from tests.support.trace.tracers import ListTracer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Running
 
 EVERYTHING = partitions_of("t", 4)
 SHORT_SESSION = {"group.consumer.session.timeout.ms": "10000"}

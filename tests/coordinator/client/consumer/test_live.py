@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.client.consumer.calls import Kip848Calls
 from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.errors import GroupRefused
-from coordinator.membership.effects import CommitPositions
+from coordinator.membership.effects import CommitPositions, Identity
+from kernel.client.connection import BrokerConnection
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import create_topics
 from tests.support.brokers.topics import topics_of
-from tests.support.consumers.consuming import Listener, committed_all, partitions_of, producing, shared_out
+from tests.support.consumers.consuming import (
+    Listener,
+    Owned,
+    Running,
+    committed_all,
+    partitions_of,
+    producing,
+    shared_out,
+)
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.consumers.laboratory import expel
 from tests.support.consumers.reconciling import reconciling, reconciling_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from coordinator.membership.effects import Identity
-    from kernel.client.connection import BrokerConnection
-    from tests.support.consumers.consuming import Owned, Running
 
 EVERYTHING = partitions_of("t", 4)
 BY_HAND = {"enable.auto.commit": "false"}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
+from coordinator.client.context import AnyContext
 from coordinator.client.server.link import CommandLink
-from kernel.client.connection import Disconnected
-
-if TYPE_CHECKING:
-    from coordinator.client.context import AnyContext
-    from kernel.client.connection import BrokerConnection
+from kernel.client.connection import BrokerConnection, Disconnected
 
 
 class Connection:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,22 +16,16 @@ from coordinator.client.server import stream as member_stream
 from coordinator.client.server.consumer import ServerConsumer
 from coordinator.protocol.server.commands import Command, OwnedOffset
 from coordinator.protocol.server.errors import ServerError
+from kernel.broker.broker import Broker
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionFailed
 from tests.support.brokers.live import create_topics, running_broker
 from tests.support.consumers.commander import Commander, commanded
-from tests.support.consumers.consuming import partitions_of, producing
+from tests.support.consumers.consuming import Running, partitions_of, producing
 from tests.support.consumers.eager import bootstrap_of
 from tests.support.zookeeper.sessions import expire, fail, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from tests.support.consumers.consuming import Running
 
 P0, P1 = (TopicPartition("t", n) for n in range(2))
 GROUP = "/consumers/g/ids"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,9 +22,6 @@ from kernel.platform.garbage import collection_put_off
 from kernel.wire.codec import encode_response
 from kernel.wire.versions import Api
 from tests.support.groups.classic import Machine, subscription
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LIMITS = Limits(initial_rebalance_delay_ms=50, session_timeout_ms_min=10, session_timeout_ms_max=60_000)
 WHO = ("a", "b", "c")

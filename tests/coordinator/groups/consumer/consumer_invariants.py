@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from coordinator.groups.consumer.group import ConsumerGroup
+from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.target_table import TargetTable
 from coordinator.groups.partitions import each, is_within
-
-if TYPE_CHECKING:
-    from coordinator.groups.consumer.group import ConsumerGroup
-    from coordinator.groups.consumer.groups import ConsumerGroups
 
 
 def check_owners(group: ConsumerGroup) -> None:

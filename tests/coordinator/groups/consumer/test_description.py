@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from coordinator.groups.answers import DeleteGroupAnswer
 from coordinator.groups.classic.states import GroupState
+from coordinator.groups.consumer.description import ConsumerGroupDescription
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.errors import Error
 from coordinator.groups.requests import DeleteGroup
 from tests.support.groups.mixed import GROUP, MixedPartition
-
-if TYPE_CHECKING:
-    from coordinator.groups.consumer.description import ConsumerGroupDescription
 
 
 def shown(at: MixedPartition) -> tuple[ConsumerGroupState, int, dict[str, int]]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
-from coordinator.groups.effects import Moment, SetTimer
+from coordinator.groups.effects import Effects, Moment, Search, SetTimer, TimerKey, Turn, Write
 from coordinator.groups.errors import Error
 from coordinator.groups.machine import Machine
 from coordinator.groups.requests import (
@@ -34,11 +35,6 @@ from coordinator.service.topic_regex import problem
 from tests.coordinator.groups.consumer.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
 from tests.support.groups.classic import ASSIGNMENT, LIMITS, RANGE
 from tests.support.groups.consumer import SETTINGS, World, found_topics, owned_by_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from coordinator.groups.effects import Effects, Search, TimerKey, Turn, Write
 
 GROUPS = ("g", "h")
 MEMBERS = ("a", "b", "c", "d", "e", "f")

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from coordinator.groups.consumer.group import ConsumerGroup, client_record
 from coordinator.groups.consumer.member import ConsumerMember
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer_records import ClientKey, TargetKey, TargetRecord
 from coordinator.groups.partitions import NONE
-from kernel.assignors.target.group import NOBODY
+from kernel.assignors.target.group import NOBODY, TargetGroup
 from tests.support.groups.consumer import GROUP, World, by_name, owned_by_name
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from kernel.assignors.target.group import TargetGroup
 
 Target = dict[str, list[int]]
 WORLD = World({"foo": 6, "bar": 3})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from coordinator.groups.consumer import target_table
 from coordinator.groups.consumer.member import Subscription
@@ -17,9 +17,6 @@ from coordinator.groups.consumer.topics import Topic
 from coordinator.groups.partitions import Partitions, partitions
 from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.target.group import NOBODY
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TOPICS = [(UUID(int=number << 70 | number), 3 * number) for number in (1, 2, 3)]
 KNOWN = {f"t{number}": Topic(topic_id.bytes, size) for number, (topic_id, size) in enumerate(TOPICS)}

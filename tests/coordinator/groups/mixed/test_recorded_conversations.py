@@ -5,23 +5,20 @@ Compared are errors, epochs and generations, ids and assignments. Left out are t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer, HeartbeatAnswer, JoinAnswer, LeaveAnswer, SyncAnswer
 from coordinator.groups.consumer.requests import ConsumerHeartbeat
+from coordinator.groups.partitions import Partitions
 from coordinator.groups.requests import Heartbeat, Join, Leave, Leaving, Protocol, Sync
 from tests.support.conversations.recorded import recording
 from tests.support.groups.classic import LIMITS
 from tests.support.groups.consumer import SETTINGS, owned_by_name, topic_name
 from tests.support.groups.mixed import GROUP, MixedPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from coordinator.groups.partitions import Partitions
 
 RECORDED = recording("consumer_mixed")
 PLAYED = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,16 +16,12 @@ from coordinator.groups.consumer_records import (
     EpochRecord,
     TargetRecord,
 )
+from coordinator.groups.partitions import Partitions
 from coordinator.groups.records import GroupKey, GroupRecord, OffsetKey
 from coordinator.service.consumer_records import decode_consumer_key
 from coordinator.service.record_codec import decode_all, encode
 from tests.coordinator.groups.mixed.test_recorded_conversations import PLAYED, Player
 from tests.support.groups.consumer import topic_id
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from coordinator.groups.partitions import Partitions
 
 RECORDED = json.loads(Path(__file__).with_name("mixed-records-4.1.1.json").read_text())
 CONVERSATIONS = {c["conversation"]: c for c in RECORDED["conversations"]}

@@ -6,7 +6,8 @@ unless `delivering` is off.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from coordinator.groups.offsets.transactions import EPOCH_MAX
 from coordinator.groups.records import OffsetRecord, PendingKey, Phase, TransactionKey, TransactionRecord
 from coordinator.groups.requests import Producer
 from tests.support.groups.classic import WALL_MS, Asked, Machine, completing, dead, empty, preparing, stable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 P = Producer(100, 0)
 T0 = ("t", 0)

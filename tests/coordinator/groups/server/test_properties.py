@@ -7,13 +7,14 @@ any moment, some without noticing: those go on as zombies, whose writes the stor
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.groups.errors import Error
+from coordinator.groups.machine import Machine
 from coordinator.groups.offsets.committed_offsets import CommitWrite
 from coordinator.groups.records import ServerRecord
 from coordinator.groups.server.requests import Await
@@ -21,9 +22,6 @@ from coordinator.groups.server.rounds import GenerationWrite, StartWrite
 from coordinator.protocol.server.commands import AwaitCommand, Command
 from coordinator.service.record_codec import decode_all
 from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
-
-if TYPE_CHECKING:
-    from coordinator.groups.machine import Machine
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TOPICS = st.sampled_from([("t",), ("u",), ("t", "u")])

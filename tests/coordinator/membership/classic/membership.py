@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.membership.classic import events
 from coordinator.membership.classic.member import Member, MemberSettings, MemberState, deadline
 from coordinator.membership.classic.reactions import reaction
 from coordinator.membership.classic.table import step
+from coordinator.membership.effects import Effect, Emit
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
 from tests.coordinator.membership.talk import MemberTalk
-
-if TYPE_CHECKING:
-    from coordinator.membership.effects import Effect, Emit
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 TOPICS = frozenset({"t"})

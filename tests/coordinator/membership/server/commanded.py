@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from coordinator.membership.effects import Effect
 from coordinator.membership.events import (
     Closed,
     CoordinatorUnknown,
@@ -15,9 +16,6 @@ from coordinator.membership.server.reactions import reaction
 from coordinator.membership.server.table import step
 from kernel.values import TopicPartition
 from tests.coordinator.membership.talk import MemberTalk
-
-if TYPE_CHECKING:
-    from coordinator.membership.effects import Effect
 
 P0, P1, P2 = (TopicPartition("t", n) for n in range(3))
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from kernel.broker.apis.batch_rules import RefusedRecords, conformed, needs_records
 from kernel.broker.settings.topic_configs import TopicConfig
+from kernel.records.batches import AppendBatch
 from kernel.records.records import LOG_APPEND_TIME, NewRecord, RefusedBatch, accepted, build_batch, decode, headers_of
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kernel.records.batches import AppendBatch
 
 TP = TopicPartition("t", 0)
 NOW_MS = 1_800_000_000_000

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel.broker.broker import Broker
 from kernel.client.client import ClusterClient
+from kernel.client.connection import BrokerConnection
 from kernel.client.producer import ProduceFailed, Producer, ProducerConfig
 from kernel.client.reads import fetch
 from kernel.records.compression import CODECS
@@ -19,13 +22,6 @@ from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, create_topics, running_broker, running_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.client.connection import BrokerConnection
 
 TP = TopicPartition("t", 0)
 Test = Callable[["Broker", ClusterClient, "BrokerConnection"], Awaitable[None]]

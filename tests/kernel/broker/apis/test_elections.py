@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from kernel.broker.broker import Broker
 from kernel.values import TopicPartition
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
 
 TP = TopicPartition("t", 0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,6 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 OTHER = TopicPartition("t", 1)
 

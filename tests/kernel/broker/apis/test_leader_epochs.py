@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from kernel.wire.errors import error_name
 from kernel.wire.versions import SERVED, Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, produce
 from tests.support.brokers.live import running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Epoch 2 was idle, 5 leads and has not written yet.
 EPOCHS, LEADER_EPOCH, END = ((1, 10), (3, 20), (4, 25)), 5, 30

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel.client.connection import BrokerConnection
 from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.records.records import NewRecord, build_batch, decode
 from kernel.values import TopicPartition
@@ -15,12 +18,6 @@ from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
 from tests.support.brokers.live import create_topics, running_cluster
 from tests.support.wire.clients import WireConnection
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from kernel.client.connection import BrokerConnection
 
 OTHER = TopicPartition("t", 1)
 

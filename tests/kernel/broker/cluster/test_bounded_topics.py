@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from tests.support.brokers.live import running_broker
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAIT_MS = 10_000
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kernel.broker.cluster.cluster_view import (
     NO_LEADER,
+    ClusterSnapshot,
     InvalidPartitions,
     InvalidReplicationFactor,
     InvalidTopic,
     Leadership,
+    PartitionView,
     TopicExists,
     UnknownTopic,
 )
 from kernel.broker.cluster.leadership import Cluster
+from kernel.broker.cluster.observing import Observation
 from kernel.broker.cluster.registration import BrokerIdTaken
 from kernel.values import BrokerAddress, TopicPartition
 from kernel.waiting import until
@@ -27,13 +32,6 @@ from kernel.zookeeper.errors import OperationRefused
 from kernel.zookeeper.operations import SessionState
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import become, expire, fail, opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from uuid import UUID
-
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, PartitionView
-    from kernel.broker.cluster.observing import Observation
 
 WAIT_MS = 10_000
 #: Outlives the restart of a server on a busy machine, and a connection that it accepts and never answers

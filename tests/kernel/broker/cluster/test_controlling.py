@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kernel.broker.cluster.controlling import Controller
 from kernel.broker.cluster.observing import Observation, Observer
@@ -14,13 +14,9 @@ from kernel.broker.cluster.topics import TopicWriter
 from kernel.runtime import Runtime
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.time.manual_clock import ManualClock
 from tests.support.zookeeper.sessions import gone, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 RUNTIME = Runtime(clock=ManualClock())
 

@@ -8,7 +8,7 @@ import random
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +16,8 @@ from kernel.broker.cluster.data_folder import DataFolder, FolderState, FolderUse
 from kernel.broker.cluster.identity import Identity, claim
 from kernel.errors import EnvironmentFault
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 LAST = FolderUse(token="t2", marker_ns=7, closed=False, path="/data", host="h")
 SAME = FolderState("/data", frozenset({"t1", "t2"}), 7)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,13 +12,9 @@ from kernel.broker.cluster.znodes import topic_config_node
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import become, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -16,13 +16,9 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import errors, paths
 from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import become, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from kernel.zookeeper.session import ZooKeeperSession
 
 TOPICS = ("t", "u")
 

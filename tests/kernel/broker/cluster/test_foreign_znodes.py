@@ -6,11 +6,14 @@ Here the test writes the same znodes as those tools; `tests/originals/test_tools
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel.broker.broker import Broker
 from kernel.broker.cluster.cluster_view import NO_LEADER
 from kernel.client.connection import BrokerConnection
 from kernel.values import TopicPartition
@@ -18,15 +21,9 @@ from kernel.waiting import until
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
+from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import gone, opened
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.zookeeper.session import ZooKeeperSession
 
 WAIT_MS = 10_000
 TP = TopicPartition("t", 0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from kernel.broker.cluster.identity import (
     BrokerAlreadyRunning,
     DamagedIdentity,
+    Identity,
     Meta,
     WrongCluster,
     check_cluster,
@@ -19,11 +20,6 @@ from kernel.broker.cluster.identity import (
     parse_meta,
 )
 from kernel.zookeeper.end_session import SessionCredentials
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.cluster.identity import Identity
 
 CLUSTER = "1W9pNtqoQhyh7cXv03h7dQ"
 

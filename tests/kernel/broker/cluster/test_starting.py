@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,10 +11,8 @@ from kernel.errors import Retriable
 from kernel.values import BrokerAddress
 from kernel.zookeeper import paths
 from tests.support.trace.tracers import ListTracer
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import gone, opened
-
-if TYPE_CHECKING:
-    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 WAIT_MS = 10_000
 BROKER = paths.broker(1)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kernel.broker.loop.turns import Turns
 from kernel.runtime import REAL
 from kernel.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Clock:

@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from coordinator.service import mount as service
+from kernel.broker.broker import Broker
 from kernel.client.client import ClusterClient
+from kernel.client.connection import BrokerConnection
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.errors import ErrorCode
@@ -20,12 +22,6 @@ from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import batch
 from tests.kernel.broker.server.test_server import HEARTBEAT, Stub, raw, serving
 from tests.support.brokers.live import broker_thread, client_of, create_topics, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.client.connection import BrokerConnection
 
 PARTITIONS = 20
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from kernel.broker.server.handlers import DeferredResponse, Encoded
+from kernel.broker.server.handlers import DeferredResponse, Encoded, RequestContext
 from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.versions import Api
 from tests.support.wire.frames import read_frame
-
-if TYPE_CHECKING:
-    from asyncio import StreamReader, StreamWriter
-    from collections.abc import AsyncIterator
-
-    from kernel.broker.server.handlers import RequestContext
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 

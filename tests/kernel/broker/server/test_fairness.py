@@ -7,8 +7,9 @@ import contextlib
 import select
 import socket
 import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,16 +18,12 @@ from kernel.broker.loop.poller import READABLE
 from kernel.broker.loop.readiness import PATIENT_AT_ONCE, PATIENT_MAX, Readiness
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.accepting import ACCEPTED_MAX
+from kernel.broker.server.handlers import RequestContext
 from kernel.broker.server.server import BrokerServer
 from kernel.runtime import REAL
 from kernel.waiting import until
 from kernel.wire import codec
 from kernel.wire.versions import Api
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
-
-    from kernel.broker.server.handlers import RequestContext
 
 HEARTBEAT = codec.encode_request(Api.Heartbeat, 3, 1, "c", {"group_id": "g", "member_id": "m"})
 LEAVE = codec.encode_request(Api.LeaveGroup, 1, 1, "c", {"group_id": "g", "member_id": "m"})

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from kernel.broker.broker import Broker
 from kernel.client.reads import fetch
 from kernel.wire import codec
 from kernel.wire.versions import SERVED, Api
@@ -17,11 +19,6 @@ from tests.kernel.broker.apis.test_data_plane import TP, batch, produce
 from tests.support.brokers.live import client_of, create_topics, running_broker
 from tests.support.wire.frames import read_frame
 from tests.support.wire.messages import entity_of, mappings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
 
 SERVED_HERE = (
     Api.Produce,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from kernel.broker.server.handlers import ROWS_AT_ONCE, in_rows
+from kernel.broker.server.handlers import ROWS_AT_ONCE, RequestContext, Response, in_rows
 from kernel.broker.server.server import BrokerServer
 from kernel.waiting import until
 from kernel.wire import codec
@@ -15,11 +16,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.server.test_server import HEARTBEAT, raw
 from tests.support.wire.frames import read_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from kernel.broker.server.handlers import RequestContext, Response
 
 ASK = codec.encode_request(Api.ListGroups, 3, 1, "c", {})
 BEAT = codec.encode_request(Api.Heartbeat, 3, 2, "c", HEARTBEAT)

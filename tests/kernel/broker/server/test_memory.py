@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import pytest
 
@@ -24,10 +26,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import produce
 from tests.support.brokers.limited import LimitedBroker, limited_broker
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
 
 T = TypeVar("T")
 

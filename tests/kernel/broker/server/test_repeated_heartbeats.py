@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from kernel.broker.loop.poller import READABLE
 from kernel.broker.loop.turns import Turns
 from kernel.broker.server.budget import MemoryBudgets
 from kernel.broker.server.connection_resources import ConnectionResources
-from kernel.broker.server.handlers import Encoded
+from kernel.broker.server.handlers import CachedResponse, Encoded, RequestContext
 from kernel.broker.server.served_connection import ServedConnection
 from kernel.broker.server.unsupported import UnsupportedRequests
 from kernel.runtime import REAL
@@ -22,11 +23,6 @@ from kernel.wire import codec
 from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import SERVED, Api
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kernel.broker.server.handlers import CachedResponse, RequestContext
 
 VERSIONS = range(SERVED[Api.Heartbeat][0], SERVED[Api.Heartbeat][1] + 1)
 BODY = {"group_id": "group", "generation_id": 3, "member_id": "member", "group_instance_id": None}

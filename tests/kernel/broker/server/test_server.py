@@ -6,14 +6,15 @@ import asyncio
 import random
 import socket
 import struct
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kernel.broker.loop import readiness
 from kernel.broker.loop.poller import SelectorPoller, poller
-from kernel.broker.server.handlers import Encoded
+from kernel.broker.server.handlers import Encoded, RequestContext
 from kernel.broker.server.served_connection import READ_AHEAD_BYTES
 from kernel.broker.server.server import BrokerServer, ServerLimits
 from kernel.client.connection import BrokerConnection
@@ -23,11 +24,6 @@ from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
 from tests.support.wire.frames import read_frame
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from kernel.broker.server.handlers import RequestContext
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 FETCH = {"max_wait": 1000, "topics": ()}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kernel.broker.broker import Broker
 from kernel.broker.cluster.znodes import topic_config_node
 from kernel.broker.settings.topic_configs import TOPIC_SETTINGS
+from kernel.client.client import ClusterClient
 from kernel.client.reads import fetch
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
@@ -17,12 +20,6 @@ from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, running_broker, running_cluster
 from tests.support.zookeeper.sessions import opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.client.client import ClusterClient
 
 #: The values that CreateTopics requires with a manual assignment.
 NUMBERS_BY_ASSIGNMENT = {"num_partitions": -1, "replication_factor": -1}

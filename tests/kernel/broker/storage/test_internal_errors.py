@@ -7,8 +7,10 @@ import errno
 import logging
 import sqlite3
 import struct
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,11 +29,6 @@ from kernel.records.batches import placed
 from kernel.values import TopicPartition
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, everything
 from tests.support.time.manual_clock import ManualClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
-
 
 OTHER = TopicPartition("orders", 4)
 BUGS = [MemoryError(), sqlite3.ProgrammingError("Incorrect number of bindings supplied"), struct.error("short")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from aiokafka.record._crecords import DefaultRecordBatch
@@ -14,14 +15,10 @@ from hypothesis import strategies as st
 
 from kernel.broker.storage import files, reading, terms, writer
 from kernel.broker.storage.errors import OffsetOutOfRange
+from kernel.broker.storage.logs import KeyValueLog
 from kernel.records.records import headers_of
 from kernel.values import TopicPartition
 from tests.support.brokers.stored import TOPIC_ID, opened_on
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.storage.logs import KeyValueLog
 
 TP = TopicPartition("__consumer_offsets", 0)
 DAY_MS = 86_400_000

@@ -6,7 +6,8 @@ import asyncio
 import random
 import threading
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,9 +20,6 @@ from kernel.broker.storage.reading import Pairs
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.stored import TOPIC_ID, StorageProcess, opened_on
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "__consumer_offsets"
 #: Seed of the moments at which processes are killed.

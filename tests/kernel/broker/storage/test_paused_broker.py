@@ -12,14 +12,12 @@ import random
 import sqlite3
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.brokers.stored import TOPIC_ID, StorageProcess
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The number of stops; two of three are repeated until they hit an open transaction, the others happen at any moment.
 ROUNDS = 6

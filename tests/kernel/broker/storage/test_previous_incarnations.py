@@ -6,8 +6,9 @@ import asyncio
 import logging
 import random
 import shutil
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,6 @@ from kernel.broker.storage.previous_incarnations import clean_up_previous_incarn
 from kernel.broker.storage.storage import Storage
 from kernel.broker.storage.wal import damage
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 RECORDS = 40
 

@@ -6,24 +6,20 @@ import asyncio
 import os
 import signal
 import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from kernel.broker.broker import Broker
 from kernel.client.connection import BrokerConnection
 from kernel.client.producer import Producer, ProducerConfig
 from kernel.client.reads import fetch
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.live import client_of, running_broker
+from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator
-
-    from kernel.broker.broker import Broker
-    from tests.support.zookeeper.proxy import ZooKeeperProxy
 
 TP = TopicPartition("orders", 0)
 #: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from kernel.broker.broker import Broker
+from kernel.client.connection import BrokerConnection
 from kernel.client.reads import list_offset
 from kernel.records.records import NewRecord, build_batch
 from kernel.values import TopicPartition
@@ -12,12 +15,6 @@ from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.brokers.live import client_of, running_broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.broker import Broker
-    from kernel.client.connection import BrokerConnection
 
 HOUR_MS = 3_600_000
 OFTEN = {"log.retention.check.interval.ms": "50"}

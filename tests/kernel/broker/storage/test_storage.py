@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,15 +15,11 @@ from kernel.broker.storage.errors import (
     OutOfOrderSequence,
     StorageFailed,
 )
+from kernel.broker.storage.logs import KeyValueLog, PartitionLog
 from kernel.broker.storage.storage import Storage
 from kernel.records.batches import ProducerStamp
 from kernel.values import TopicPartition
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells, everything, opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.storage.logs import KeyValueLog, PartitionLog
 
 
 async def lead(storage: Storage, epoch: int) -> PartitionLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -29,9 +29,6 @@ from kernel.records.transactions import (
     last_stable_offset,
 )
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def data(

@@ -6,21 +6,16 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from kernel.broker.storage.chain import Segment, trimmed
+from kernel.broker.storage.chain import Chain, Segment, trimmed
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
+from kernel.broker.storage.logs import PartitionLog
 from kernel.broker.storage.reading import Reader
+from kernel.broker.storage.storage import Storage
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells, everything, opened
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kernel.broker.storage.chain import Chain
-    from kernel.broker.storage.logs import PartitionLog
-    from kernel.broker.storage.storage import Storage
 
 
 async def written(storage: Storage, epoch: int, text: str, *, records: int = 1) -> PartitionLog:

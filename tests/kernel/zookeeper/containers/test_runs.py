@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.runs.experiments import Laboratory
+from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.docker
 
