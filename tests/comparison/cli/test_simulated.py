@@ -1,0 +1,39 @@
+"""`--simulated`: the result says what it is, and is judged as any other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from comparison.exits import Exit
+from tests.support.commands.called import code_of
+
+
+def test_simulated_runs_are_judged_and_say_what_they_are(tmp_path: Path) -> None:
+    names = ("crash", "split-brain", "--design", "zookeeper")
+    command = [sys.executable, "-m", "comparison.cli.main", "run", *names, "--simulated", "--seed", "7"]
+
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path)],
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == Exit.AS_EXPECTED, done.stderr
+    assert "simulated, 4 members, 12 partitions" in done.stdout
+    assert done.stdout.count("zookeeper  + as expected") == 2
+    assert "69 reads (=)" in done.stdout  # the members read as often as those of a real run
+    # The cut lasts 10 s, and the takeover comes after a session of 3 s: as in real runs.
+    assert "two members delivered one partition for 7." in " ".join(done.stdout.split())
+    page = (tmp_path / "latest" / "report.html").read_text(encoding="utf-8")
+    assert "simulated: virtual time, a modelled network and a modelled ZooKeeper" in page
+
+
+def test_a_simulated_run_takes_no_other_zookeeper(capsys) -> None:
+    assert code_of("run", "crash", "--simulated", "--zookeeper", "docker") == Exit.USAGE
+    assert "--simulated runs on a modelled ZooKeeper: leave out --zookeeper docker" in capsys.readouterr().err
