@@ -147,19 +147,21 @@ async def test_kafka_node_shares_a_group_with_our_member(chroot: str, tmp_path: 
                 await settled(2, 2)
                 expected = await bed.produce(NUMBER)
 
+                def read() -> set[tuple[int, int]]:
+                    """By either: nothing fences readers of this era, so some records may be read twice."""
+                    mine = {(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials}
+                    return mine | set(node.read)
+
                 async def all_read() -> bool:
                     await ours.read()
-                    return len(node.read) + sum(map(len, ours.records.values())) >= NUMBER
+                    return read() >= set(expected)
 
                 await until(all_read, 120, lambda: f"all records to be read: {node.said}")
-                mine = [(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials]
-                assert sorted(mine + node.read) == sorted(expected)
-                assert len(node.read) == NUMBER // 2
+                assert len(set(node.read)) >= NUMBER // 2
             await settled(4)  # kafka-node has left
-            more = await bed.produce(40)
-            await ours.read_until(NUMBER // 2 + 40)
-            mine = [(tp.partition, serial) for tp, serials in ours.records.items() for serial in serials]
-            assert sorted(mine + node.read) == sorted(expected + more)
+            expected += await bed.produce(40)
+            await until(all_read, 120, "the records that came when kafka-node had left")
+            assert read() == set(expected)
         last = await bed.produce(40)
         async with bed.joined(NODE) as again:
             await has_read(again, last)
