@@ -115,7 +115,7 @@ def _received(connection: Connection) -> str | BaseException | RunOutcome:
     try:
         received: str | BaseException | RunOutcome = connection.recv()
     except EOFError:
-        return EnvironmentFault("the process of the simulation was killed")
+        return EnvironmentFault("the process of the simulation has ended without a result")
     return received
 
 
