@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 #: More repeats would take longer than a day: a mistake.
 REPEATS_MAX = 200
 EMBEDDED = "embedded"
+SIMULATED = "simulated"  #: in place of a ZooKeeper, where the plan of a command is shown
 
 
 design_option = click.option(
@@ -227,11 +228,13 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     summary = f"{counted(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
-        show_plan(_plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}"), form)
+        show_plan(
+            _plan_shown(summary, planned, left, SIMULATED if simulated else zookeeper, f"{root}/<time>-{name}"), form
+        )
         return Exit.AS_EXPECTED
     require_machine(*(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     if not quiet:
-        click.echo(f"{summary}, {about(estimated_s(planned))}", err=True)
+        click.echo(f"{summary}, {about(estimated_s(planned, simulated=simulated))}", err=True)
     require_zookeeper(zookeeper, planned)
     with RunProgress(len(planned), quiet=quiet) as progress:
         experiments = Experiments(
@@ -279,11 +282,11 @@ def _plan_shown(
 ) -> RunsPlan:
     return RunsPlan(
         summary=summary,
-        seconds=estimated_s(planned),
+        seconds=estimated_s(planned, simulated=zookeeper == SIMULATED),
         seed=planned[0].parameters.seed,
         folder=folder,
         zookeeper=zookeeper,
-        runs=[planned_run(each, estimated_run_s(each)) for each in planned],
+        runs=[planned_run(each, estimated_run_s(each, simulated=zookeeper == SIMULATED)) for each in planned],
         left_out=left,
     )
 

@@ -41,6 +41,8 @@ _SESSIONS_A_RUN = 4
 _A_LOSS_S = 6
 #: Seconds for starting Spark, once, and for analysing each run.
 _SPARK_S, _ANALYSIS_S = 20, 2
+#: Seconds of a simulated run, for the usual number of members.
+_SIMULATED_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +169,16 @@ def losses_in(scenario: Scenario, parameters: Parameters) -> int:
     return sum(step.losses(parameters.members) for step in scenario.steps)
 
 
-def estimated_s(planned: Sequence[Planned]) -> int:
+def estimated_s(planned: Sequence[Planned], *, simulated: bool = False) -> int:
     """Estimated duration of a plan on two cores: the runs with their timers, and the analysis."""
-    return round(sum(map(estimated_run_s, planned)) + estimated_analysis_s(len(planned)))
+    runs_s = sum(estimated_run_s(each, simulated=simulated) for each in planned)
+    return round(runs_s + estimated_analysis_s(len(planned)))
 
 
-def estimated_run_s(planned: Planned) -> float:
+def estimated_run_s(planned: Planned, *, simulated: bool = False) -> float:
     """Estimated duration of one run, without its analysis."""
+    if simulated:
+        return _SIMULATED_S
     scenario = scenario_named(planned.scenario)
     longer = _Longer.of(scenario, planned.parameters, planned.design)
     delay_s = configuration(planned.design, Parameters()).delay_ms / 1000
