@@ -40,7 +40,8 @@ async def replying(reply: Reply) -> AsyncIterator[int]:
                 writer.write(answer)
         except (EOFError, ConnectionError):
             pass
-        writer.close()
+        finally:  # also when the test ends first
+            writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
