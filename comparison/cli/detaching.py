@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from comparison.cli.complaints import PREFIX
 from comparison.cli.state import ServerState, process_start, state_dir, states
 from comparison.exits import Exit
+from comparison.interrupts import interrupts_wait
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.interpreter import module_command
 
@@ -32,17 +33,18 @@ def detach(arguments: Sequence[str], prefix: str) -> ServerState:
         output = log.open("wb")
     except OSError as error:
         raise EnvironmentFault(f"cannot write {log}: {error.strerror}. Set REBALANCE_LAB_STATE") from error
-    with output:
-        child = subprocess.Popen(
-            module_command("comparison.cli.main", *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    started = process_start(child.pid)
-    deadline = time.monotonic() + START_S
+    child: subprocess.Popen[bytes] | None = None
     try:
+        with output, interrupts_wait():  # else a process that has just been started would be nobody's
+            child = subprocess.Popen(
+                module_command("comparison.cli.main", *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        started = process_start(child.pid)
+        deadline = time.monotonic() + START_S
         while child.poll() is None:
             for state in states(prefix):
                 if (state.pid, state.started) == (child.pid, started):
@@ -53,7 +55,7 @@ def detach(arguments: Sequence[str], prefix: str) -> ServerState:
                 raise EnvironmentFault(f"{arguments[0]} did not start within {START_S:g} s. See {log}")
             time.sleep(0.05)
     finally:
-        if child.poll() is None:
+        if child is not None and child.poll() is None:
             child.terminate()
             child.wait()
     why = _last_line(log) or f"{arguments[0]} ended with exit code {child.returncode}. See {log}"
