@@ -6,8 +6,8 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING, cast
 
-from comparison.simulation.network import ADDRESS
 from kernel.broker.loop.poller import READABLE, WRITABLE
+from kernel.platform.ports import LOOPBACK
 
 if TYPE_CHECKING:
     import socket
@@ -63,7 +63,7 @@ class SimulatedListener:
         network = self._network
 
         def admit(endpoint: Endpoint) -> None:
-            accepted(cast("socket.socket", AcceptedSocket(network, endpoint)), ADDRESS)
+            accepted(cast("socket.socket", AcceptedSocket(network, endpoint)), LOOPBACK)
 
         self._listening = network.listen(self.port, admit)
 

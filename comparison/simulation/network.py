@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from comparison.simulation.node import CURRENT
 from kernel.errors import EnvironmentFault
+from kernel.platform.ports import LOOPBACK
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     #: Nanoseconds that a packet takes from one node to another.
     Delay = Callable[[Node, Node], int]
 
-ADDRESS = "127.0.0.1"
 #: Bytes that may be on their way, or have arrived unread, in one direction.
 WINDOW = 1 << 20
 _FIRST_PORT, _FIRST_DESCRIPTOR = 20_000, 100
@@ -238,7 +238,7 @@ class Network:
     def listen(self, number: int, accepted: Callable[[Endpoint], None]) -> ListeningSocket:
         """Listen on a port, or with 0 on a free one. Raises `EnvironmentFault` if it is in use."""
         if number in self._ports:
-            raise EnvironmentFault(f"cannot listen on {ADDRESS}:{number}: {errno.errorcode[errno.EADDRINUSE]}")
+            raise EnvironmentFault(f"cannot listen on {LOOPBACK}:{number}: {errno.errorcode[errno.EADDRINUSE]}")
         listening = ListeningSocket(self, number or self.free_port(), accepted)
         self._ports[listening.port] = listening
         return listening

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.scenarios.run import runner
 from comparison.scenarios.testbed.quorum import QuorumProxies
-from comparison.simulation.links import LOOPBACK
 from comparison.simulation.processes import SimulatedProcesses
 from comparison.simulation.world import World
 from comparison.simulation.zookeeper_servers import WorldZooKeeper
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.runner import RunOutcome
-    from comparison.simulation.links import Links
 
 
 class _Ports:
@@ -63,10 +61,9 @@ def performed(
     request: RunRequest,
     provenance: Mapping[str, object],
     on_stage: Callable[[str], None],
-    links: Links = LOOPBACK,
 ) -> RunOutcome:
     """One run in this process."""
-    world = World(request.parameters.seed, links)
+    world = World(request.parameters.seed)
 
     async def main() -> RunOutcome:
         interrupted = asyncio.Event()
@@ -80,8 +77,7 @@ async def perform(
     request: RunRequest,
     provenance: Mapping[str, object],
     interrupted: asyncio.Event,
-    on_stage: Callable[[str], None] = lambda _: None,
-    links: Links = LOOPBACK,
+    on_stage: Callable[[str], None],
 ) -> RunOutcome:
     """One run in a process of its own, so that what it leaves in memory changes nothing for the next one.
 
@@ -89,7 +85,7 @@ async def perform(
     """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(request, provenance, links, theirs, os.getpid()), daemon=True)
+    child = context.Process(target=_child, args=(request, provenance, theirs, os.getpid()), daemon=True)
     child.start()
     theirs.close()
     stopping = asyncio.create_task(_terminated(child, interrupted))
@@ -119,14 +115,12 @@ def _received(connection: Connection) -> str | BaseException | RunOutcome:
     return received
 
 
-def _child(
-    request: RunRequest, provenance: Mapping[str, object], links: Links, said: Connection, parent: int
-) -> NoReturn:
+def _child(request: RunRequest, provenance: Mapping[str, object], said: Connection, parent: int) -> NoReturn:
     set_parent_death_signal(parent)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     try:
-        said.send(performed(request, provenance, said.send, links))
+        said.send(performed(request, provenance, said.send))
     except RebalanceLabError as error:
         said.send(error)
     os._exit(0)  # what the world has left undone stays so

@@ -6,6 +6,8 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from kernel.platform.ports import LOOPBACK
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,7 +25,7 @@ class _Socket:
         self._port = port
 
     def getsockname(self) -> tuple[str, int]:
-        return "127.0.0.1", self._port
+        return LOOPBACK, self._port
 
     def setsockopt(self, *_: object) -> None:
         """Buffers have no size."""
@@ -36,8 +38,8 @@ class StreamTransport(asyncio.Transport):
         super().__init__(
             {
                 "socket": _Socket(endpoint.port),
-                "sockname": ("127.0.0.1", endpoint.port),
-                "peername": ("127.0.0.1", endpoint.peer.port),
+                "sockname": (LOOPBACK, endpoint.port),
+                "peername": (LOOPBACK, endpoint.peer.port),
             }
         )
         self._loop = loop

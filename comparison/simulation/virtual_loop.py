@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from comparison.simulation.network import Network
 from comparison.simulation.node import CURRENT, NOBODY
 from comparison.simulation.streams import connected, serving
+from kernel.clock import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -33,7 +34,6 @@ _Ts = TypeVarTuple("_Ts")
 
 log = logging.getLogger(__name__)
 
-NS_PER_S = 1_000_000_000
 #: Turns without any time passing: something is ready forever.
 _TURNS_MAX = 1_000_000
 #: Cancelled timers are removed once there are more than this, and than half of all.

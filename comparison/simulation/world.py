@@ -11,11 +11,11 @@ from comparison.simulation.broker_sockets import SimulatedListener, SimulatedRea
 from comparison.simulation.inline_threads import InlineThreads
 from comparison.simulation.links import LOOPBACK, Links
 from comparison.simulation.node import CURRENT, Kind, Node
-from comparison.simulation.virtual_loop import NS_PER_S, VirtualLoop
+from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
 from kernel.broker.server.accepting import Listener
-from kernel.clock import NS_PER_MS
+from kernel.clock import NS_PER_MS, NS_PER_S
 from kernel.runtime import Runtime
 from kernel.zookeeper.bridge import Bridge
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: The monotonic clock at the start, as on a machine that has been up for a while, and the wall clock.
-_UPTIME_NS = 1_000 * 1_000_000_000
+_UPTIME_NS = 1_000 * NS_PER_S
 _BEGINNING_MS = 1_700_000_000_000
 
 

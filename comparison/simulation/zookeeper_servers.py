@@ -10,7 +10,6 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from comparison.simulation.network import ADDRESS
 from comparison.simulation.node import Kind
 from comparison.simulation.peer_links import PeerProxies
 from comparison.simulation.zookeeper.model.sessions import Limits as ModelLimits
@@ -26,6 +25,7 @@ from comparison.simulation.zookeeper.model.tree import (
 )
 from comparison.simulation.zookeeper.servers import SimulatedZooKeeper
 from kernel.errors import Unavailable
+from kernel.platform.ports import LOOPBACK
 from kernel.waiting import until
 from kernel.zookeeper.counters import Counters, counters_in
 from kernel.zookeeper.server import START_TIMEOUT_S
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 class WorldServer:
     """A `kernel.zookeeper.servers.Server`."""
 
-    host = ADDRESS
+    host = LOOPBACK
 
     def __init__(self, world: World, modelled: SimulatedServer, data_dir: Path) -> None:
         self.number = modelled.number
@@ -75,10 +75,10 @@ class WorldServer:
     async def wait_ready(self, timeout_s: float, _: object = None) -> None:
         await until(lambda: self.mode() is not None, timeout_s, f"ZooKeeper server {self.number} to serve")
 
-    async def restart(self, *, timeout_s: float = 20.0) -> None:
+    async def restart(self) -> None:
         self.kill()
         await self.launch()
-        await self.wait_ready(timeout_s)
+        await self.wait_ready(START_TIMEOUT_S)
 
     def mode(self) -> str | None:
         return None if self._node is not None and self._node.is_frozen else self.modelled.mode
@@ -114,7 +114,7 @@ class WorldZooKeeper:
     # -- Servers -----------------------------------------------------------------------------------------------------
 
     def reach(self) -> str:
-        return ADDRESS
+        return LOOPBACK
 
     async def start(self) -> WorldZooKeeper:
         for server in self.servers:
@@ -163,14 +163,14 @@ class WorldZooKeeper:
         self._proxies = PeerProxies(tracer)
         return self._proxies
 
-    async def leader_of(self, servers: Sequence[WorldServer], *, timeout_s: float = 15.0) -> WorldServer:
+    async def leader_of(self, servers: Sequence[WorldServer]) -> WorldServer:
         """As `kernel.zookeeper.servers.leader_of`."""
 
         def only_leader() -> WorldServer | None:
             leaders = [server for server in servers if server.mode() == "leader"]
             return leaders[0] if len(leaders) == 1 else None
 
-        found = await until(only_leader, timeout_s, "a leader")
+        found = await until(only_leader, START_TIMEOUT_S, "a leader")
         assert found is not None
         return found
 

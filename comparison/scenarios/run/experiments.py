@@ -60,7 +60,7 @@ class Planned:
         return f"{self.scenario} · {self.design}{seed}"
 
     @property
-    def simulated(self) -> str:
+    def simulated_run(self) -> str:
         """The id of a simulated run, which is the same whenever it is made."""
         return "/".join(("simulated", self.scenario, self.design, f"seed-{self.parameters.seed}"))
 
@@ -270,7 +270,7 @@ class Experiments:
             configuration=configuration(each.design, each.parameters),
             zookeeper=self._zookeeper,
             zookeeper_logs=self._zookeeper_logs,
-            run="/".join((self.bundle.name, *each.folder)) if self._simulate is None else each.simulated,
+            run="/".join((self.bundle.name, *each.folder)) if self._simulate is None else each.simulated_run,
             run_dir=run_dir_of(self.bundle, *each.folder),
             warnings=self._warnings,
             clock=TimeSource.MONOTONIC if self._simulate is None else TimeSource.SIMULATED,

@@ -23,12 +23,11 @@ from comparison.simulation.zookeeper.model.four_letter_words import four_letter_
 from comparison.simulation.zookeeper.model.messages import HangUp, SendToClient, SendToPeer
 from comparison.simulation.zookeeper.model.server import Identity, Server
 from comparison.simulation.zookeeper.model.sessions import Limits
+from kernel.platform.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from comparison.simulation.zookeeper.model.messages import Effect, PeerMessage
     from comparison.simulation.zookeeper.model.protocol import FromClient
-
-ADDRESS = "127.0.0.1"
 
 #: The next delay of what one server sends to another, in seconds.
 Delay = Callable[[int, int], float]
@@ -54,7 +53,7 @@ class SimulatedServer:
 
     @property
     def address(self) -> str:
-        return f"{ADDRESS}:{self.port}"
+        return f"{LOOPBACK}:{self.port}"
 
     @property
     def mode(self) -> str | None:
@@ -65,7 +64,7 @@ class SimulatedServer:
         """Listen, on any port the first time, and begin to look for the others."""
         assert not self.is_running
         self._context = contextvars.copy_context()
-        self._listener = await self._loop.create_server(self._accept, ADDRESS, self.port)
+        self._listener = await self._loop.create_server(self._accept, LOOPBACK, self.port)
         self.port = self._listener.sockets[0].getsockname()[1]
         self.is_running = True
         self._perform(self.model.start(self._wall_ms()))

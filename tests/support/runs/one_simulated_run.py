@@ -26,7 +26,7 @@ def main(folder: str, scenario: str, design: str, seed: str) -> None:
         parameters=planned.parameters,
         configuration=configuration(design, planned.parameters),
         zookeeper="embedded",
-        run=planned.simulated,
+        run=planned.simulated_run,
         run_dir=Path(folder),
         clock=TimeSource.SIMULATED,
     )
