@@ -89,6 +89,30 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                     self._advance()
         return asked.result()
 
+    @property
+    def next_ns(self) -> int | None:
+        """When something happens next, if nothing is ready; None if nothing ever will."""
+        timers = self._timers
+        while timers and timers[0][3] is None and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        return timers[0][0] if timers else None
+
+    def run_until(self, when_ns: int) -> None:
+        """Run all that is due by then; it is then that moment, and nothing is ready.
+
+        However a stretch of time is divided into such calls, the same happens in it.
+        """
+        with self._running():
+            while True:
+                if self._runnable:
+                    self._turn()
+                elif (next_ns := self.next_ns) is not None and next_ns <= when_ns:
+                    self._advance()
+                else:
+                    break
+        self.now_ns = max(self.now_ns, when_ns)
+
     @contextmanager
     def _running(self) -> Iterator[None]:
         self._is_running = True
@@ -153,13 +177,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.call_soon(callback, context=context)
         if self._runnable:
             return
-        timers = self._timers
-        while timers and timers[0][3] is None and timers[0][2].cancelled():
-            heapq.heappop(timers)
-            self._cancelled -= 1
-        if not timers:
+        when = self.next_ns
+        if when is None:
             raise Stalled("nothing is ready, and no timer is set")
-        when = timers[0][0]
+        timers = self._timers
         if when > self.now_ns:
             self.now_ns, self._turns = when, 0
         while timers and timers[0][0] == when:

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from kernel.trace.events import Role
 
 
+def simulated_run(scenario: str, design: str, seed: int) -> str:
+    """The id of a simulated run, which is the same whenever it is made."""
+    return "/".join(("simulated", scenario, design, f"seed-{seed}"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """One run: a scenario in a design, with its folder."""

@@ -19,7 +19,7 @@ from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
-from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.request import RunRequest, simulated_run
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, live
 from kernel.designs import EAGER
@@ -62,7 +62,7 @@ class Planned:
     @property
     def simulated_run(self) -> str:
         """The id of a simulated run, which is the same whenever it is made."""
-        return "/".join(("simulated", self.scenario, self.design, f"seed-{self.parameters.seed}"))
+        return simulated_run(self.scenario, self.design, self.parameters.seed)
 
     @property
     def folder(self) -> tuple[str, ...]:
