@@ -207,8 +207,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         options.pop(key)
         for key in ("output", "form", "dry_run", "quiet", "zookeeper", "simulated", "repeats", "zookeeper_logs")
     )
-    if simulated and zookeeper != EMBEDDED:
-        raise click.UsageError(f"--simulated runs on a modelled ZooKeeper: leave out --zookeeper {zookeeper}")
+    require_modelled(zookeeper, simulated=simulated)
     options["links"] = chosen_links(options["links"], simulated=simulated)
     spark = chosen_spark(options)
     given = own_seed(names) if options["seed"] is None else options["seed"]
@@ -259,6 +258,12 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if not quiet:
         click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
+
+
+def require_modelled(zookeeper: str, *, simulated: bool) -> None:
+    """Refuse another ZooKeeper for simulated runs."""
+    if simulated and zookeeper != EMBEDDED:
+        raise click.UsageError(f"--simulated runs on a modelled ZooKeeper: leave out --zookeeper {zookeeper}")
 
 
 def _simulating() -> Perform:

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.summaries.figures import number
+from comparison.report.summaries.figures import SIMULATED, number
 from comparison.report.summaries.repeats import seeds_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: Of more commands than these, the first and the last date are shown.
 DATES_MAX = 3
-SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
 #: Parameters that are named beside the settings, or say nothing of what was run.
 _NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
