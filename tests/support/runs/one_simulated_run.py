@@ -1,4 +1,4 @@
-"""One run of a scenario or a scenario's file in a simulated world: FOLDER SCENARIO DESIGN SEED.
+"""One run of a scenario or a scenario's file in a simulated world: FOLDER SCENARIO DESIGN SEED [LINKS].
 
 Prints its outcome as JSON.
 """
@@ -15,15 +15,16 @@ from comparison.own_scenarios import names_of
 from comparison.run_folder import provenance
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.runs import performed
 from kernel.trace.words import TimeSource
 
 
-def main(folder: str, scenario: str, design: str, seed: str) -> None:
+def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> None:
     (name,) = names_of([scenario])
-    (planned,) = plan([name], [design], {"seed": int(seed)})
+    (planned,) = plan([name], [design], {"seed": int(seed), "links": links})
     (Path(folder) / "trace").mkdir(parents=True)
     request = RunRequest(
         scenario=scenario_named(name),
