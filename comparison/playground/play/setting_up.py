@@ -100,9 +100,7 @@ def request_of(
         parameters=parameters,
         configuration=configuration(design, parameters),
         zookeeper="embedded",
-        run=simulated_run(PLAYGROUND.name, design, parameters.seed)
-        if is_simulated
-        else "/".join((bundle.name, *folder)),
+        run=simulated_run(PLAYGROUND.name, design, parameters) if is_simulated else "/".join((bundle.name, *folder)),
         run_dir=run_dir_of(bundle, *folder),
         clock=clock,
     )

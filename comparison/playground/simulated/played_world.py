@@ -16,6 +16,7 @@ from comparison.playground.play.setting_up import request_of
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.simulated.exchange import Begin, Reply
 from comparison.playground.simulated.moments import told
+from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.runner import perform
 from comparison.simulation.runs import processes_of
@@ -46,7 +47,7 @@ class PlayedWorld:
         parameters = Parameters(**begin.parameters)
         request = request_of(begin.design, parameters, Path(begin.bundle), TimeSource.SIMULATED)
         self._limits = begin.limits
-        self._world = world = World(parameters.seed)
+        self._world = world = World(parameters.seed, links_of(parameters.links))
         self._begun_ns = world.loop.now_ns
         processes = processes_of(world)
         self._played = PlayedGroup(request, begin.limits)

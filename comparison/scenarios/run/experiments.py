@@ -62,7 +62,7 @@ class Planned:
     @property
     def simulated_run(self) -> str:
         """The id of a simulated run, which is the same whenever it is made."""
-        return simulated_run(self.scenario, self.design, self.parameters.seed)
+        return simulated_run(self.scenario, self.design, self.parameters)
 
     @property
     def folder(self) -> tuple[str, ...]:
