@@ -276,12 +276,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed declares an overload for TypeVarTuple
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Do it at once: no time passes."""
+        """Do it at once: no time passes.
+
+        What waits for something of the simulated world cannot block: it is a coroutine, which is awaited.
+        """
         done: asyncio.Future[T] = self.create_future()
         try:
-            done.set_result(func(*args))
+            result = func(*args)
         except Exception as error:  # noqa: BLE001  # raised where it is awaited
             done.set_exception(error)
+            return done
+        if asyncio.iscoroutine(result):
+            return self.create_task(result)
+        done.set_result(result)
         return done
 
     # -- the network -------------------------------------------------------------------------------------------------

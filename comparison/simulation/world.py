@@ -31,17 +31,22 @@ _BEGINNING_MS = 1_700_000_000_000
 
 
 class WorldClock:
-    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone."""
+    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone.
+
+    No two readings are equal, as on a real machine: what reads traces tells by it what came first.
+    """
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._read_ns = 0
         self._stepped_ms = 0
 
     def step(self, by_ms: int) -> None:
         self._stepped_ms += by_ms
 
     def monotonic_ns(self) -> int:
-        return self._loop.now_ns
+        self._read_ns = read_ns = max(self._loop.now_ns, self._read_ns + 1)
+        return read_ns
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms

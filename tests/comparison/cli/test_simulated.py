@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -33,6 +34,18 @@ def test_simulated_runs_are_judged_and_say_what_they_are(tmp_path: Path) -> None
     assert re.search(r"two members delivered one partition for [5-9]\.\d s", " ".join(done.stdout.split()))
     page = (tmp_path / "latest" / "report.html").read_text(encoding="utf-8")
     assert "simulated: virtual time, a modelled network and a modelled ZooKeeper" in page
+
+
+def test_a_dry_run_names_the_clock_and_the_zookeeper(capsys) -> None:
+    given = ("run", "crash", "--design", "eager", "--simulated", "--dry-run", "--seed", "7")
+    assert code_of(*given) == Exit.AS_EXPECTED
+    assert capsys.readouterr().out.splitlines()[2:4] == ["ZooKeeper: modelled", "clock: simulated"]
+
+    for more, expected in ((), ("modelled", "simulated")), (("--zookeeper", "docker:3"), ("docker:3", "monotonic")):
+        options = [each for each in given if not more or each != "--simulated"]
+        assert code_of(*options, *more, "--format", "json") == Exit.AS_EXPECTED
+        plan = json.loads(capsys.readouterr().out)
+        assert (plan["zookeeper"], plan["clock"]) == expected
 
 
 def test_a_simulated_run_takes_no_other_zookeeper(capsys) -> None:
