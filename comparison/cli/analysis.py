@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,9 +29,11 @@ from kernel.platform.full_disk import full_disk_named
 from kernel.platform.whole_file import own_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
 
     from comparison.cli.report_file import Unshown
+    from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
 
 #: The folder of copies of runs that are in remote stores.
@@ -51,20 +54,13 @@ class Analysed(NamedTuple):
     unshown: Sequence[Unshown]
 
 
-def analysed(
-    run_dirs: Sequence[Path],
-    folder: Path,
-    *,
-    spark: SparkChoice | None = None,
-    progress: Callable[[str], None] = lambda _: None,
-    report: bool = True,
-    again: bool = False,
-    sources: Sources = NOWHERE_ELSE,
-) -> Analysed:
-    """Analyse the runs and store the result in `folder` as `result.json` and, unless `report` is false, `report.html`.
+@contextmanager
+def session_of_command(
+    folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = ()
+) -> Iterator[StartingSession]:
+    """The command's one session, for the duration of the block, whose tasks write into `folder`.
 
-    Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
-    URIs of further runs, and the folders of the commands that made the runs.
+    `ships` are packages that executors on other hosts need beside the pipeline.
     Raises `EnvironmentFault` when the disk is full.
     """
     with interrupts_wait():
@@ -74,33 +70,17 @@ def analysed(
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
-    chosen, copies = spark or SparkChoice(), own_folder(folder, SOURCES)
-    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options)
+    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options, ships=ships)
+    with _disk_errors_named(folder), starting as started, started.ended_by_signals():
+        yield started
+
+
+@contextmanager
+def _disk_errors_named(folder: Path) -> Iterator[None]:
     temporary = Path(tempfile.gettempdir())
     try:
         with full_disk_named(folder), full_disk_named(temporary, "set TMPDIR to another disk"):
-            with starting as started, started.ended_by_signals():
-                with interrupts_wait():
-                    # Loaded while the JVM starts.
-                    from comparison.cli.damage import damage_of
-                    from comparison.pipeline.analysis import Again
-                    from comparison.pipeline.analysis import analyze as analyze_on
-                    from comparison.pipeline.spark.stores import copied
-                    from comparison.pipeline.written import TABLES
-
-                result = analyze_on(
-                    started.session,
-                    run_dirs,
-                    output=folder,
-                    progress=progress,
-                    again=Again.READING if again else Again.NOTHING,
-                    copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
-                    bundles=sources.folders,
-                )
-            write_json(folder / RESULT, result)
-            unshown = write_report(result, folder) if report else []
-            for text in damage_of(result, folder / TABLES):
-                click.echo(text, err=True)
+            yield
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
@@ -108,6 +88,50 @@ def analysed(
             f"the analysis cannot write to {temporary} or {folder}: {os.strerror(error.errno)}. "
             "Free some space, or set TMPDIR to another disk"
         ) from error
+
+
+def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
+    run_dirs: Sequence[Path],
+    folder: Path,
+    *,
+    spark: SparkChoice | None = None,
+    session: StartingSession | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    report: bool = True,
+    again: bool = False,
+    sources: Sources = NOWHERE_ELSE,
+) -> Analysed:
+    """Analyse the runs and store the result in `folder` as `result.json` and, unless `report` is false, `report.html`.
+
+    Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
+    URIs of further runs, and the folders of the commands that made the runs. `session` is the command's, if it has one
+    already. Raises `EnvironmentFault` when the disk is full.
+    """
+    opened = nullcontext(session) if session is not None else session_of_command(folder, spark or SparkChoice())
+    copies = own_folder(folder, SOURCES)
+    with _disk_errors_named(folder):
+        with opened as started:
+            with interrupts_wait():
+                # Loaded while the JVM starts.
+                from comparison.cli.damage import damage_of
+                from comparison.pipeline.analysis import Again
+                from comparison.pipeline.analysis import analyze as analyze_on
+                from comparison.pipeline.spark.stores import copied
+                from comparison.pipeline.written import TABLES
+
+            result = analyze_on(
+                started.session,
+                run_dirs,
+                output=folder,
+                progress=progress,
+                again=Again.READING if again else Again.NOTHING,
+                copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
+                bundles=sources.folders,
+            )
+        write_json(folder / RESULT, result)
+        unshown = write_report(result, folder) if report else []
+        for text in damage_of(result, folder / TABLES):
+            click.echo(text, err=True)
     return Analysed(result, unshown)
 
 

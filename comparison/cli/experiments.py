@@ -15,8 +15,10 @@ from comparison.cli.analysis import analysed, shown
 from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.options import (
+    chosen_links,
     dry_run_option,
     form_option,
+    link_option,
     output_option,
     plugin_option,
     quiet_option,
@@ -134,6 +136,7 @@ experiment_options = with_options(
         is_flag=True,
         help="In virtual time, on a modelled network and a modelled ZooKeeper: the same seed gives the same run.",
     ),
+    link_option,
     click.option(
         "--zookeeper-log",
         "zookeeper_logs",
@@ -204,8 +207,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         options.pop(key)
         for key in ("output", "form", "dry_run", "quiet", "zookeeper", "simulated", "repeats", "zookeeper_logs")
     )
-    if simulated and zookeeper != EMBEDDED:
-        raise click.UsageError(f"--simulated runs on a modelled ZooKeeper: leave out --zookeeper {zookeeper}")
+    require_modelled(zookeeper, simulated=simulated)
+    options["links"] = chosen_links(options["links"], simulated=simulated)
     spark = chosen_spark(options)
     given = own_seed(names) if options["seed"] is None else options["seed"]
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], given)
@@ -254,6 +257,12 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if not quiet:
         click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code
+
+
+def require_modelled(zookeeper: str, *, simulated: bool) -> None:
+    """Refuse another ZooKeeper for simulated runs."""
+    if simulated and zookeeper != EMBEDDED:
+        raise click.UsageError(f"--simulated runs on a modelled ZooKeeper: leave out --zookeeper {zookeeper}")
 
 
 def _simulating() -> Perform:

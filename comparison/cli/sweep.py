@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,16 +15,20 @@ import click
 import msgspec
 from rich.console import Console
 
-from comparison.cli.analysis import analysed
+import comparison
+import coordinator
+import zkconsumer
+from comparison.cli.analysis import analysed, session_of_command
 from comparison.cli.documents import print_document
-from comparison.cli.experiments import planned_run
+from comparison.cli.experiments import EMBEDDED, SIMULATED, planned_run, require_modelled
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
 from comparison.cli.plans import LeftOut, RunsPlan, show_plan
-from comparison.cli.spark_options import chosen_spark, spark_options
+from comparison.cli.spark_options import chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
+from comparison.pipeline.spark.master import parse_master
 from comparison.pipeline.written import TABLES
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
@@ -58,10 +64,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comparison.cli.spark_options import SparkChoice
+    from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
     from comparison.results.sweep import SweepData
     from comparison.sweep.plan import SweepPlan, SweepRun
-    from comparison.sweep.state import RecordedPlan
+    from comparison.sweep.state import RecordedPlan, SweepState
 
 DATA, PAGE = "sweep.json", "sweep.html"
 #: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
@@ -77,6 +84,8 @@ Examples:
       -o runs/my-sweep
   rebalance-lab sweep my-scenario.toml --grid members=2..8
       your own scenario (docs/own-scenarios.md)
+  rebalance-lab sweep --grid scenario=join --grid members=2..64*2 \\
+      --grid design=all --seeds 5 --simulated
   rebalance-lab sweep runs/my-sweep  go on with it after an interrupt
   rebalance-lab sweep runs/my-sweep --rerun-failed
 
@@ -105,6 +114,11 @@ settings. docs/sweeps.md has the file's format."""
     help="embedded, docker, docker:3, or HOST:PORT,... of a running one.  [default: embedded]",
     metavar="TARGET",
 )
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="In virtual time, on a modelled network and a modelled ZooKeeper, a task of Spark's for each run.",
+)
 @click.option("--rerun-failed", is_flag=True, help="Repeat the runs that failed.")
 @click.option(
     "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Start no runs; analyse the finished ones."
@@ -113,7 +127,7 @@ settings. docs/sweeps.md has the file's format."""
 @quiet_option
 @plugin_option
 @form_option
-@spark_options
+@cluster_options
 def sweep(source: Path | None, **options: Any) -> int:
     """Run every combination of a grid, and fit how figures grow.
 
@@ -126,10 +140,10 @@ def sweep(source: Path | None, **options: Any) -> int:
     for text in (*warnings, *plan.notes):
         click.echo(f"note: {text}", err=True)
     if options["dry_run"]:
-        show_plan(_shown(plan, record, folder), options["form"])
+        show_plan(_shown(plan, record, folder, spark), options["form"])
         return Exit.AS_EXPECTED
     if not options["quiet"]:
-        _announce(plan, folder)
+        _announce(plan, record, folder, spark)
     require_zookeeper(record.zookeeper, [run.planned for run in plan.runs])
     if options["only_analyse"]:
         read_plan(folder)  # or there is nothing to analyse, and no reason for a folder
@@ -155,6 +169,7 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         raise EnvironmentFault(path_complaint(source, remedy, _is_a_source))
     if source is not None and source.is_dir():
         fixed = {"--grid": options["axes"] or None, "--output": options["output"], "--zookeeper": options["zookeeper"]}
+        fixed |= {"--simulated": options["simulated"] or None}
         fixed |= {f"--{name}": number for name, number in counts.items()}
         given = [name for name, value in fixed.items() if value is not None]
         if given:
@@ -164,16 +179,18 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         if options["dry_run"] or options["only_analyse"]:
             return _Request(planned_before(source, stored), [], stored, source)
         load_kept_files(source, stored)
-        plan, warnings = _planned(stored.grid)
-        return _Request(plan, warnings, recorded(plan, stored.command, stored.zookeeper), source)
+        plan, warnings = _planned(stored.grid, simulated=stored.simulated)
+        record = recorded(plan, stored.command, stored.zookeeper, simulated=stored.simulated)
+        return _Request(plan, warnings, record, source)
     grid = Grid(axes={}) if source is None else scenario_or_grid(source)
     grid = grid.overridden(axes_from(options["axes"]), **counts)
-    zookeeper = options["zookeeper"] or "embedded"
+    zookeeper, simulated = options["zookeeper"] or EMBEDDED, options["simulated"]
+    require_modelled(zookeeper, simulated=simulated)
     complete(grid)
     names = possible_on(zookeeper, [str(name) for name in grid.axes[SCENARIO]])
     grid = replace(grid, axes={**grid.axes, SCENARIO: axis(SCENARIO, names)}, metrics=metrics or grid.metrics)
-    plan, warnings = _planned(grid)
-    record = recorded(plan, command, zookeeper)
+    plan, warnings = _planned(grid, simulated=simulated)
+    record = recorded(plan, command, zookeeper, simulated=simulated)
     return _Request(plan, warnings, record, options["output"] or RUNS / f"sweep-{_name(source, record)}")
 
 
@@ -181,9 +198,9 @@ def _is_a_source(path: Path) -> bool:
     return is_toml(path) or (path / PLAN_FILE).exists()
 
 
-def _planned(grid: Grid) -> tuple[SweepPlan, list[str]]:
+def _planned(grid: Grid, *, simulated: bool) -> tuple[SweepPlan, list[str]]:
     """The plan, and what its settings are doubted for: once, not for every cell."""
-    plan = planned_sweep(grid)
+    plan = planned_sweep(grid, simulated=simulated)
     planned = [run.planned for run in plan.runs]
     found = dict.fromkeys(
         line
@@ -198,29 +215,30 @@ def _name(source: Path | None, record: RecordedPlan) -> str:
     """The sweep's name: the file's, or the scenarios with a digest of the grid. The same command gives the same."""
     if source is not None:
         return source.stem
-    exact = msgspec.json.encode([record.axes, record.seed, record.seeds, record.repeats, record.zookeeper])
+    where = SIMULATED if record.simulated else record.zookeeper
+    exact = msgspec.json.encode([record.axes, record.seed, record.seeds, record.repeats, where])
     scenarios = "-".join(map(str, record.axes[SCENARIO]))
     return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
 
 
-def _shown(plan: SweepPlan, record: RecordedPlan, folder: Path) -> RunsPlan:
+def _shown(plan: SweepPlan, record: RecordedPlan, folder: Path, spark: SparkChoice) -> RunsPlan:
     return RunsPlan(
         summary=_summary(plan),
-        seconds=_estimated_s(plan),
+        seconds=_estimated_s(plan, record, spark),
         seed=plan.grid.seed,
         folder=str(folder),
-        zookeeper=record.zookeeper,
+        zookeeper=SIMULATED if record.simulated else record.zookeeper,
         runs=[planned_run(run.planned, run.estimated_s, run.folder) for run in plan.runs],
         left_out=[LeftOut(title=title, reason=reason) for title, reason in plan.left_out],
     )
 
 
-def _announce(plan: SweepPlan, folder: Path) -> None:
+def _announce(plan: SweepPlan, record: RecordedPlan, folder: Path, spark: SparkChoice) -> None:
     for title, reason in plan.left_out[:_LISTED_MAX]:
         click.echo(f"left out: {title}: {reason}", err=True)
     if len(plan.left_out) > _LISTED_MAX:
         click.echo(f"left out: {len(plan.left_out) - _LISTED_MAX} more (--dry-run lists them all)", err=True)
-    click.echo(f"{_summary(plan)}, {about(_estimated_s(plan))}, in {folder}", err=True)
+    click.echo(f"{_summary(plan)}, {about(_estimated_s(plan, record, spark))}, in {folder}", err=True)
 
 
 def _summary(plan: SweepPlan) -> str:
@@ -230,8 +248,14 @@ def _summary(plan: SweepPlan) -> str:
     return f"{counted(len(plan.runs), 'run')} of {counted(cells, 'combination')} with {seeds}{often}"
 
 
-def _estimated_s(plan: SweepPlan) -> int:
-    return round(sum(run.estimated_s for run in plan.runs) + estimated_analysis_s(len(plan.runs)))
+def _estimated_s(plan: SweepPlan, record: RecordedPlan, spark: SparkChoice) -> int:
+    return round(_runs_s(plan.runs, record, spark) + estimated_analysis_s(len(plan.runs)))
+
+
+def _runs_s(runs: Sequence[SweepRun], record: RecordedPlan, spark: SparkChoice) -> float:
+    """Estimated duration of these runs; simulated ones share the cores."""
+    at_a_time = (parse_master(spark.master).cores or os.cpu_count() or 1) if record.simulated else 1
+    return sum(run.estimated_s for run in runs) / at_a_time
 
 
 def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice, options: dict[str, Any]) -> int:
@@ -241,34 +265,37 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
     require_machine(*(descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do))
+    going_on = f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(given))}"
+    analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
+    words = [going_on]
+    # Executors on other hosts get what a run is made of.
+    shipped = (comparison, coordinator, zkconsumer)
+    session = session_of_command(folder, spark, shipped) if record.simulated and to_do else nullcontext()
     with RunProgress(len(plan.runs), quiet=options["quiet"], done=len(plan.runs) - len(to_do)) as progress:
         if to_do and len(to_do) < len(plan.runs):
+            left_s = _runs_s(to_do, record, spark) if record.simulated else state.remaining_s(to_do)
             done = f"{len(plan.runs) - len(to_do)} of {len(plan.runs)} runs done before"
-            progress.say(f"{done}; {about(state.remaining_s(to_do))} left, then the analysis")
+            progress.say(f"{done}; {about(left_s)} left, then the analysis")
         if not to_do and not options["only_analyse"]:
             progress.say("all runs are done")
-        runner = SweepRunner(folder, state, command=record.command, zookeeper=record.zookeeper, progress=progress)
-        going_on = f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(given))}"
-        with last_words(lambda: progress.say(going_on)):
-            finished = _performed(runner, to_do)
-        if not finished:
-            progress.say(going_on)
-            return Exit.INTERRUPTED
-        ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
-        if not ended:
-            raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
-        failures = [*state.failures, *runner.unstarted]
-        run_dirs = [folder / run.folder for run in ended]
-        result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
-        analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
         try:
-            with last_words(lambda: progress.say(analysing)):
+            with last_words(lambda: progress.say(words[-1])), session as started:
+                unstarted = _performed(folder, plan, record, state, to_do, started, progress)
+                ended = state.having(RunStatus.COMPLETE, RunStatus.FAILED)
+                if not ended:
+                    raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
+                words.append(analysing)
+                failures = [*state.failures, *unstarted]
+                run_dirs = [folder / run.folder for run in ended]
+                result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
                 if result is None:
                     progress.say(f"analysing {counted(len(ended), 'run')} on Spark")
-                    result = analysed(run_dirs, folder, spark=spark, progress=progress.stage, report=False).result
-                data = _put_together(folder, plan, record.command, result, failures)
+                    result = analysed(
+                        run_dirs, folder, spark=spark, session=started, progress=progress.stage, report=False
+                    ).result
+                data = _put_together(folder, plan, record, result, failures)
         except KeyboardInterrupt:
-            progress.say(analysing)
+            progress.say(words[-1])
             return Exit.INTERRUPTED
     _show(data, options["form"])
     _list_failures(failures, folder)
@@ -282,13 +309,13 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
 def _put_together(
     folder: Path,
     plan: SweepPlan,
-    command: Sequence[str],
+    record: RecordedPlan,
     result: Result,
     failures: Sequence[tuple[SweepRun, str]],
 ) -> SweepData:
     """Store the data set in the folder."""
     results = {Path(run.path).relative_to(folder).as_posix(): run for run in result.runs}
-    data = sweep_data(plan, results, failures, name=folder.name, command=command)
+    data = sweep_data(plan, results, failures, name=folder.name, command=record.command, simulated=record.simulated)
     write_sweep_tables(folder, data)
     write_json(folder / DATA, data)
     with whole_file(folder / PAGE) as page:
@@ -303,14 +330,28 @@ def _show(data: SweepData, form: str) -> None:
         render_sweep(printable_all(data), Console())
 
 
-def _performed(runner: SweepRunner, runs: Sequence[SweepRun]) -> bool:
-    """Perform the runs; False after an interrupt."""
+def _performed(  # what a command has of a sweep
+    folder: Path,
+    plan: SweepPlan,
+    record: RecordedPlan,
+    state: SweepState,
+    runs: Sequence[SweepRun],
+    session: StartingSession | None,
+    progress: RunProgress,
+) -> list[tuple[SweepRun, str]]:
+    """Perform the runs; those that could not start, and why. Raises KeyboardInterrupt."""
     if not runs:
-        return True
-    try:
-        return runner.perform(runs)
-    except KeyboardInterrupt:
-        return False
+        return []
+    if session is None:
+        runner = SweepRunner(folder, state, command=record.command, zookeeper=record.zookeeper, progress=progress)
+        if not runner.perform(runs):
+            raise KeyboardInterrupt
+        return runner.unstarted
+    # Imported late, with brokers and members: few sweeps need it.
+    from comparison.sweep.simulated import SimulatedSweepRunner
+
+    simulated = SimulatedSweepRunner(folder, plan, state, record.command)
+    return simulated.perform(runs, session.session(), progress)
 
 
 def _list_failures(failures: Sequence[tuple[SweepRun, str]], folder: Path) -> None:

@@ -69,6 +69,7 @@ class SweepData(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int
     name: str
     command: list[str]
+    simulated: bool = False  #: in virtual time, on a modelled network and a modelled ZooKeeper
     seeds: list[int]
     repeats: int
     planned: int  #: runs of the plan

@@ -85,6 +85,14 @@ class RunProgress:
             ended = f"      {self._title}: {how} in {seconds:.1f} s{'; ' if left else ''}{left}"
             self._console.print(ended, markup=False, highlight=False)
 
+    def ended(self, title: str, how: str) -> None:
+        """One of several runs that are made at the same time has ended."""
+        self._done += 1
+        if self._live is not None:
+            self._live.update(self._task, completed=self._done)
+        if not self._quiet:
+            self._console.print(f"[{self._done}/{self._total}] {title}: {how}", markup=False, highlight=False)
+
     def say(self, text: str) -> None:
         if not self._quiet:
             self._console.print(text, markup=False, highlight=False)

@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from comparison.scenarios.plan.links import LOOPBACK, Kind, Links
 from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
 from comparison.simulation.inline_threads import InlineThreads
-from comparison.simulation.links import LOOPBACK, Links
-from comparison.simulation.node import CURRENT, Kind, Node
+from comparison.simulation.node import CURRENT, Node
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
@@ -33,20 +33,18 @@ _BEGINNING_MS = 1_700_000_000_000
 class WorldClock:
     """A node's clock: virtual time, and a wall clock that can be stepped for this node alone.
 
-    No two readings are equal, as on a real machine: what reads traces tells by it what came first.
+    No two readings of a world's clocks are equal, and they tell what came first, as on a real machine.
     """
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
-        self._read_ns = 0
         self._stepped_ms = 0
 
     def step(self, by_ms: int) -> None:
         self._stepped_ms += by_ms
 
     def monotonic_ns(self) -> int:
-        self._read_ns = read_ns = max(self._loop.now_ns, self._read_ns + 1)
-        return read_ns
+        return self._loop.reading_ns()
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
@@ -58,10 +56,12 @@ class World:
     def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
         self._seed = seed
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
-            self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
+            self.random("order"),
+            links.delays(self.random("delays")),
+            start_ns=_UPTIME_NS,
+            cost_ns=links.costs(self.random("costs")),
         )
-        server = Node("server", Kind.ZOOKEEPER, 0)
-        self._between_servers = partial(links.delays(self.random("ensemble")), server, server)
+        self._between_servers = partial(links.delays(self.random("ensemble")), Kind.ZOOKEEPER, Kind.ZOOKEEPER)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
 

@@ -54,6 +54,7 @@ def sweep_data(
     *,
     name: str,
     command: Sequence[str],
+    simulated: bool = False,
 ) -> SweepData:
     """Put together what the runs measured; `results` are the analysed runs by the folders of the plan."""
     failed = Counter(run.cell.folder for run, _ in failures)
@@ -73,6 +74,7 @@ def sweep_data(
         schema_version=SWEEP_SCHEMA_VERSION,
         name=name,
         command=list(command),
+        simulated=simulated,
         seeds=sorted({run.seed for run in plan.runs}),
         repeats=plan.grid.repeats,
         planned=len(plan.runs),

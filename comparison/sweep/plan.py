@@ -92,9 +92,16 @@ class SweepPlan:
     notes: tuple[str, ...]
 
 
-def planned_sweep(grid: Grid) -> SweepPlan:
-    """Plan every combination. Raises `ConfigurationError` when none is left, or there are too many."""
+def planned_sweep(grid: Grid, *, simulated: bool = False) -> SweepPlan:
+    """Plan every combination, of live or of simulated runs.
+
+    Raises `ConfigurationError` when none is left, or there are too many.
+    """
     grid = complete(grid)
+    if simulated and grid.repeats > 1:
+        raise ConfigurationError(
+            f"repeats is {grid.repeats}: a simulated run with the same seed is the same run. Use --seeds {grid.factor}"
+        )
     combinations = grid.factor
     for values in grid.axes.values():
         combinations *= len(values)
@@ -118,7 +125,7 @@ def planned_sweep(grid: Grid) -> SweepPlan:
         except ConfigurationError as error:
             without[cell.title()] = str(error)
         else:
-            first.append(FirstRun(cell, planned, estimated_run_s(planned)))
+            first.append(FirstRun(cell, planned, estimated_run_s(planned, simulated=simulated)))
     if not first:
         title, reason = next(iter(without.items()))
         raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}. Change its axes")

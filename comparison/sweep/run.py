@@ -40,6 +40,7 @@ from kernel.errors import ConfigurationError, EnvironmentFault, UserError
 from kernel.platform.json_file import DamagedFile, json_if_readable, read_json
 from kernel.platform.whole_file import opened_to_append, own_folder, require_text
 from kernel.trace.listed_file import RUN_FILE
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from comparison.screen.progress import RunProgress
     from comparison.sweep.plan import SweepPlan, SweepRun
 
+#: Where the runs of a live sweep have its name, so that equal runs write equal traces.
+SIMULATED = "simulated"
 _LOCK = ".lock"
 #: Runs in a row that could not start, after which the others would not start either.
 _UNSTARTED_MAX = 2
@@ -162,10 +165,11 @@ def kept_as(scenario: str) -> str:
 
 def read_state(folder: Path, plan: SweepPlan) -> SweepState:
     """Which runs of the plan are done."""
-    return SweepState(plan, {run.folder: _record_in(folder / run.folder) for run in plan.runs})
+    return SweepState(plan, {run.folder: record_in(folder / run.folder) for run in plan.runs})
 
 
-def _record_in(run_dir: Path) -> RecordedRun | None:
+def record_in(run_dir: Path) -> RecordedRun | None:
+    """What a run's `run.json` says; None if there is none that can be read."""
     return json_if_readable(run_dir / RUN_FILE, RecordedRun)
 
 
@@ -179,6 +183,27 @@ def current_result(path: Path, run_dirs: Sequence[Path]) -> Result | None:
         return None
     is_current = made_ns >= changed_ns and {run.path for run in result.runs} == set(map(str, run_dirs))
     return result if is_current else None
+
+
+def discarded(folder: Path, run: SweepRun) -> Path:
+    """The run's folder, without what a killed command left of it: a run's files are never mixed with another's."""
+    run_dir = own_folder(folder, *Path(run.folder).parts)
+    shutil.rmtree(run_dir, ignore_errors=True)
+    return run_dir
+
+
+def request_of(folder: Path, run: SweepRun, zookeeper: str, *, simulated: bool = False) -> RunRequest:
+    """What to perform for a run of a sweep in this folder, where the run's folder is made."""
+    return RunRequest(
+        scenario=scenario_named(run.cell.scenario),
+        design=run.cell.design,
+        parameters=run.planned.parameters,
+        configuration=configuration(run.cell.design, run.planned.parameters),
+        zookeeper=zookeeper,
+        run=f"{SIMULATED if simulated else folder.name}/{run.folder}",
+        run_dir=run_dir_of(folder, run.folder),
+        clock=TimeSource.SIMULATED if simulated else TimeSource.MONOTONIC,
+    )
 
 
 class SweepRunner:
@@ -215,18 +240,8 @@ class SweepRunner:
     async def _run(
         self, run: SweepRun, fork_server: ForkServer, interrupted: asyncio.Event, left: Sequence[SweepRun]
     ) -> None:
-        run_dir = own_folder(self._folder, *Path(run.folder).parts)
-        # What a killed command left of it: a run's files are never mixed with another's.
-        shutil.rmtree(run_dir, ignore_errors=True)
-        request = RunRequest(
-            scenario=scenario_named(run.cell.scenario),
-            design=run.cell.design,
-            parameters=run.planned.parameters,
-            configuration=configuration(run.cell.design, run.planned.parameters),
-            zookeeper=self._zookeeper,
-            run=f"{self._folder.name}/{run.folder}",
-            run_dir=run_dir_of(self._folder, run.folder),
-        )
+        run_dir = discarded(self._folder, run)
+        request = request_of(self._folder, run, self._zookeeper)
         self._progress.started(run.title)
         try:
             outcome = await perform(request, self._about, fork_server, interrupted, self._progress.stage)
@@ -237,7 +252,7 @@ class SweepRunner:
         if interrupted.is_set() and outcome.outcome != "complete":
             # It may have failed because its processes got the signal too.
             shutil.rmtree(run_dir, ignore_errors=True)
-        elif (record := _record_in(run_dir)) is not None:
+        elif (record := record_in(run_dir)) is not None:
             self._state.record(run, record)
         how = outcome.outcome + (f" ({outcome.error})" if outcome.error else "")
         self._progress.finished(how, f"{about(self._state.remaining_s(left))} left" if left else "")

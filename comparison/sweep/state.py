@@ -70,6 +70,7 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     schema: int
     command: list[str]
     zookeeper: str
+    simulated: bool = False
     axes: dict[str, list[Value]]
     seed: int
     seeds: _Count
@@ -87,13 +88,14 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
         return Grid(axes=axes, seed=self.seed, seeds=self.seeds, repeats=self.repeats, metrics=metrics)
 
 
-def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str) -> RecordedPlan:
+def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str, *, simulated: bool = False) -> RecordedPlan:
     """The plan as it is stored."""
     grid = complete(plan.grid)
     return RecordedPlan(
         schema=PLAN_SCHEMA_VERSION,
         command=list(command),
         zookeeper=zookeeper,
+        simulated=simulated,
         axes={name: list(values) for name, values in grid.axes.items()},
         seed=grid.seed,
         seeds=grid.seeds,
@@ -144,7 +146,7 @@ def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
         before, after = (_listed(plan.axes.get(name)) for plan in (stored, wanted))
         if before != after:
             found.append(f"{name} was {before}, is {after}")
-    for name in ("seed", "seeds", "repeats", "zookeeper"):
+    for name in ("seed", "seeds", "repeats", "zookeeper", "simulated"):
         before, after = (str(getattr(plan, name)) for plan in (stored, wanted))
         if before != after:
             found.append(f"{name} was {before}, is {after}")

@@ -40,6 +40,7 @@ from kernel.waiting import WaitTimeout, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import ModuleType
 
     from comparison.pipeline.spark.master import Master
 
@@ -86,9 +87,11 @@ def starting_session(
     memory: str = "1g",
     options: SparkOptions | None = None,
     record: Path | None = None,
+    ships: Sequence[ModuleType] = (),
 ) -> Iterator[StartingSession]:
     """As `spark_session`, but the session starts in the background until `session()` is called.
 
+    `ships` are packages that tasks need beside the pipeline.
     `record` is where the JVM writes an archive of the classes that it has loaded (`kernel.platform.class_archives`).
     """
     if SparkContext._active_spark_context is not None:
@@ -98,7 +101,7 @@ def starting_session(
     check_reachable(place, chosen)
     with _scratch_folder(work_dir) as (scratch, held):
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
-        start = _Start(place, chosen, settings, scratch, held)
+        start = _Start(place, chosen, settings, scratch, held, tuple(ships))
         starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
         try:
             with _interrupts_prevail(starting):
@@ -165,6 +168,7 @@ class _Start:
     settings: Mapping[str, str]
     scratch: Path
     held: tuple[int, ...]
+    ships: tuple[ModuleType, ...]
 
     def launched(self, *more: str) -> DriverJvm:
         return launch(
@@ -239,7 +243,7 @@ class StartingSession:
         master, settings = self._start.master, self._start.settings
         spark = _connect(self._gateway(), settings, master, self._start.chosen)
         if not master.is_local:
-            _ship(spark, self._start.scratch)
+            _ship(spark, self._start)
             _await_executors(spark, master, settings)
         cores = master.cores or spark.sparkContext.defaultParallelism
         spark.conf.set(SHUFFLE_PARTITIONS, str(shuffle_partitions(settings, cores)))
@@ -311,10 +315,10 @@ def _check_registers(master: Master, settings: Mapping[str, str]) -> None:
     )
 
 
-def _ship(spark: SparkSession, scratch: Path) -> None:
+def _ship(spark: SparkSession, start: _Start) -> None:
     """Send our code to the executors, and keep it out of this process's own path."""
     before = list(sys.path)
-    spark.sparkContext.addPyFile(str(packed_code(scratch)))
+    spark.sparkContext.addPyFile(str(packed_code(start.scratch, start.ships)))
     sys.path[:] = before
 
 

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from comparison.report.summaries.figures import number
+from comparison.report.summaries.figures import SIMULATED, number
 from comparison.report.summaries.repeats import seeds_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: Of more commands than these, the first and the last date are shown.
 DATES_MAX = 3
-SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 _STAMP = re.compile(r"(\d{8}T\d{6})Z")
 #: Parameters that are named beside the settings, or say nothing of what was run.
 _NOT_SETTINGS = ("seed", "preset", "settings", "time_limit_s")
@@ -50,6 +49,7 @@ def conditions(result: Result, about: About) -> list[tuple[str, str]]:
         *(("versions", text) for text in _each(map(_versions, commands))),
         *(("machine", text) for text in _each(map(_machine, commands))),
         ("clock", SIMULATED if any(run.parameters.get("simulated") for run in runs) else ""),
+        ("links", "; ".join(sorted({str(run.parameters.get("links", "")) for run in runs} - {""}))),
         ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
         ("repeats", str(repeats)),
         ("preset", ", ".join(sorted({str(run.parameters.get("preset", "")) for run in runs} - {""}))),

@@ -28,6 +28,8 @@ KINDS = {Kind.PROMISE: "promise", Kind.HISTORY: "history", Kind.MODEL: "count"}
 
 #: With fewer repeats than these a median is no better than a draw.
 REPEATS_MIN = 3
+#: What a page and a terminal say of simulated runs.
+SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 #: Changes whose cost is already in the table of figures.
 _WHOLE_RUN = ("mass-start",)
 #: Columns of a change's row in addition to its exact counts, by the names of their figures.
@@ -50,6 +52,8 @@ def circumstances(runs: Sequence[Run]) -> str:
     if parameters.get("session_timeout_ms"):
         preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
     simulated = ["simulated"] if parameters.get("simulated") else []
+    if parameters.get("links"):
+        simulated.append(f"links {parameters['links']}")
     return ", ".join([*simulated, *named, *rate, *preset, *repeated, f"seed {_ranges(seeds)}"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import render
-from comparison.report.summaries.figures import MARKS
+from comparison.report.summaries.figures import MARKS, SIMULATED
 from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
 from comparison.report.sweep.panels import Layout, figure_text, growths
@@ -78,6 +78,7 @@ def sweep_page(data: SweepData) -> str:
             marks=MARKS,
             classes=_CLASSES,
             data=data,
+            clock=SIMULATED if data.simulated else "",
             axes=varied,
             shown=[_figures(data.metrics[name], name, layout, session_ms) for name in data.shown],
             others=[_others(data.metrics[name], name, layout) for name in data.metrics if name in lively - shown],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from comparison.report.summaries.figures import SIMULATED
 from comparison.report.sweep.panels import Layout, figure_text, growths
 from comparison.screen.text_table import Column, TextTable
 
@@ -22,6 +23,8 @@ _GROWTHS_MAX = 6
 def render_sweep(data: SweepData, console: Console) -> None:
     """Print the tables of the metrics shown."""
     layout = Layout(data)
+    if data.simulated:
+        console.print(Text(SIMULATED))
     for metric in data.shown:
         about = data.metrics[metric]
         unit = f" ({about.unit})" if about.unit else ""

@@ -48,6 +48,26 @@ def test_a_dry_run_names_the_clock_and_the_zookeeper(capsys) -> None:
         assert (plan["zookeeper"], plan["clock"]) == expected
 
 
+def test_links_of_real_processes_are_refused(capsys) -> None:
+    assert code_of("run", "crash", "--link", "zone") == Exit.USAGE
+    assert "--link zone has no effect on real processes. Add --simulated, or leave it out" in capsys.readouterr().err
+
+
+def test_links_are_part_of_the_plan_and_what_is_none_is_refused(capsys) -> None:
+    command = ("run", "crash", "--design", "eager", "--simulated", "--dry-run", "--format", "json")
+
+    assert code_of(*command, "--link", "member-broker=1ms±0.5", "--link", "zone") == Exit.AS_EXPECTED
+    (planned,) = json.loads(capsys.readouterr().out)["runs"]
+    assert planned["parameters"]["links"] == "zone,member-broker=1ms+-0.5"
+
+    assert code_of(*command, "--link", "loopback") == Exit.AS_EXPECTED
+    (planned,) = json.loads(capsys.readouterr().out)["runs"]
+    assert "links" not in planned["parameters"]
+
+    assert code_of(*command, "--link", "zoen") == Exit.USAGE
+    assert "unknown --link 'zoen'. Did you mean 'zone'?" in capsys.readouterr().err
+
+
 def test_a_simulated_run_takes_no_other_zookeeper(capsys) -> None:
     assert code_of("run", "crash", "--simulated", "--zookeeper", "docker") == Exit.USAGE
     assert "--simulated runs on a modelled ZooKeeper: leave out --zookeeper docker" in capsys.readouterr().err

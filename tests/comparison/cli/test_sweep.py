@@ -40,6 +40,14 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path, capsys: pyte
     assert list(tmp_path.iterdir()) == []
 
 
+def test_simulated_sweep_is_planned_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--grid", "scenario=join", "--grid", "design=eager", "--seeds", "4", "--simulated", "--master", "local[2]")
+    assert code_of("sweep", *given, "--dry-run") == Exit.AS_EXPECTED
+    said = capsys.readouterr().out
+    assert "4 runs of 1 combination with seeds 1 to 4, in about 40 s" in said  # two at a time
+    assert "ZooKeeper: simulated" in said
+
+
 def test_file_names_the_folder_and_the_command_line_replaces_its_axes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +88,8 @@ def test_same_command_has_the_same_folder(capsys: pytest.CaptureFixture[str]) ->
         ((".", "--grid", "members=2", "--seed", "0"), "--grid and --seed cannot be combined with a sweep's folder"),
         (("--grid", "scenario=join", "--analyse-only", "-o", "new"), "new is no sweep's folder"),
         (("--grid", "scenario=split-brain", "--zookeeper", "127.0.0.1:1"), "needs a ZooKeeper of its own"),
+        (("--grid", "scenario=join", "--simulated", "--zookeeper", "docker"), "leave out --zookeeper docker"),
+        (("--grid", "scenario=join", "--simulated", "--repeats", "2"), "is the same run. Use --seeds 2"),
     ],
 )
 def test_mistake_ends_with_its_remedy(

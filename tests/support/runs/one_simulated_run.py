@@ -1,4 +1,4 @@
-"""One run of a scenario in a simulated world: FOLDER SCENARIO DESIGN SEED. Prints its outcome as JSON."""
+"""One run of a scenario in a simulated world: FOLDER SCENARIO DESIGN SEED [LINKS]. Prints its outcome as JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from comparison.run_folder import provenance
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.runs import performed
 from kernel.trace.words import TimeSource
 
 
-def main(folder: str, scenario: str, design: str, seed: str) -> None:
-    (planned,) = plan([scenario], [design], {"seed": int(seed)})
+def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> None:
+    (planned,) = plan([scenario], [design], {"seed": int(seed), "links": links})
     (Path(folder) / "trace").mkdir(parents=True)
     request = RunRequest(
         scenario=scenario_named(scenario),
