@@ -63,6 +63,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> None:
         """`cost_ns` draws how long a node is busy with each of the callbacks of a turn; the runner never is."""
         self.now_ns = start_ns
+        self._read_ns = 0
         self.network = Network(self, delay_ns)
         self._order = order
         self._cost_ns = cost_ns
@@ -240,6 +241,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self.now_ns / NS_PER_S
 
+    def reading_ns(self) -> int:
+        """The time, or a nanosecond more than at the last reading: whatever comes later is seen to come later."""
+        self._read_ns = read_ns = max(self.now_ns, self._read_ns + 1)
+        return read_ns
+
     def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
         """Have the machine itself do something, whatever becomes of the node that asks for it."""
         self._number += 1
@@ -300,12 +306,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed declares an overload for TypeVarTuple
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Do it at once: no time passes."""
+        """Do it at once: no time passes.
+
+        What waits for something of the simulated world cannot block: it is a coroutine, which is awaited.
+        """
         done: asyncio.Future[T] = self.create_future()
         try:
-            done.set_result(func(*args))
+            result = func(*args)
         except Exception as error:  # noqa: BLE001  # raised where it is awaited
             done.set_exception(error)
+            return done
+        if asyncio.iscoroutine(result):
+            return self.create_task(result)
+        done.set_result(result)
         return done
 
     # -- the network -------------------------------------------------------------------------------------------------
