@@ -49,6 +49,26 @@ def test_whoever_was_woken_finds_the_moment_come(seconds: float) -> None:
     assert world.run(main)
 
 
+@pytest.mark.parametrize("stretch_ns", [1_000_000_000, 70_000_000, 1])
+def test_however_time_is_divided_the_same_happens(stretch_ns: int) -> None:
+    world = World(1)
+    begun_ns, said = world.loop.now_ns, list[int]()
+
+    async def speak() -> None:
+        while True:
+            said.append(world.loop.now_ns - begun_ns)
+            await asyncio.sleep(0.25)
+
+    member(world, "m1", speak)
+    for until_ns in (*range(begun_ns, begun_ns + 100 * stretch_ns, stretch_ns), begun_ns + 1_000_000_000):
+        world.loop.run_until(min(until_ns, begun_ns + 1_000_000_000))
+        assert not said or world.loop.now_ns >= begun_ns + said[-1]
+
+    assert world.loop.now_ns == begun_ns + 1_000_000_000
+    assert said == [0, 250_000_000, 500_000_000, 750_000_000, 1_000_000_000]
+    assert world.loop.next_ns == begun_ns + 1_250_000_000
+
+
 def test_timers_of_one_moment_keep_their_order() -> None:
     world = World(1)
     order: list[int] = []
