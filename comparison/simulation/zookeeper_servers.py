@@ -29,7 +29,7 @@ from kernel.platform.ports import LOOPBACK
 from kernel.waiting import until
 from kernel.zookeeper.counters import Counters, counters_in
 from kernel.zookeeper.server import START_TIMEOUT_S
-from kernel.zookeeper.servers import NUMBERS, Limits, followers_of
+from kernel.zookeeper.servers import NUMBERS, Limits
 from kernel.zookeeper.txnlog import Transaction
 
 if TYPE_CHECKING:
@@ -176,7 +176,11 @@ class WorldZooKeeper:
 
     async def follower_of(self, servers: Sequence[WorldServer]) -> WorldServer:
         """As `kernel.zookeeper.servers.follower_of`."""
-        found = await until(lambda: next(iter(followers_of(servers)), None), START_TIMEOUT_S, "a follower")
+
+        def first_follower() -> WorldServer | None:
+            return next((server for server in servers if server.mode() == "follower"), None)
+
+        found = await until(first_follower, START_TIMEOUT_S, "a follower")
         assert found is not None
         return found
 
