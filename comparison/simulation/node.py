@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from comparison.scenarios.plan.links import Kind
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
+
+    from comparison.simulation.callbacks import Callback
 
 
 class Socket(Protocol):
@@ -34,7 +35,7 @@ class Node:
         self.name = name
         self.kind = kind
         self.number = number  #: in place of a process id
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[Callback] = deque()
         self.is_alive = True
         self.is_frozen = False
         self.is_busy = False  #: it is still at what it ran last
