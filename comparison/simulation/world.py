@@ -138,8 +138,7 @@ class World:
         try:
             result: T = _on(self.runner).run(lambda: self.loop.run_until_complete(main()))
         finally:
-            for node in self.nodes:
-                self.loop.kill(node)
+            self.loop.kill(*self.nodes)
             self.loop.close()
         return result
 
