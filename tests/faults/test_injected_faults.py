@@ -23,11 +23,27 @@ from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Inject
 from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.screen.progress import RunProgress
-from kernel.designs import EAGER, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, ZOOKEEPER
 from kernel.trace.reader import read_trace
 from tests.support.runs.injected_faults import GROUPS, scenario_of
 
 pytestmark = pytest.mark.faults
+
+#: The design in which CI injects each group of faults.
+IN_CI = {
+    "links": EAGER,
+    "processes": DELAYED,
+    "sessions": ZOOKEEPER,
+    "owner-znodes": ZOOKEEPER,
+    "applications": CONSUMER,
+    "membership": COOPERATIVE,
+}
+
+
+def marks_of(group: str, design: str) -> list[pytest.MarkDecorator]:
+    if IN_CI[group] == design:
+        return []
+    return [pytest.mark.catalogue if design in (ZOOKEEPER, EAGER) else pytest.mark.long]
 
 
 def test_every_fault_is_among_them() -> None:
@@ -49,10 +65,9 @@ def test_every_fault_is_injected_in_every_design_that_has_it() -> None:
 @pytest.mark.parametrize(
     ("steps", "servers", "design"),
     [
-        pytest.param(steps, servers, design, id=f"{name}-{design}", marks=mark)
+        pytest.param(steps, servers, design, id=f"{name}-{design}", marks=marks_of(name, design))
         for name, steps, servers, designs in GROUPS
         for design in designs
-        for mark in [pytest.mark.catalogue if design in (ZOOKEEPER, EAGER) else pytest.mark.long]
     ],
 )
 def test_group_comes_through_injected_faults(

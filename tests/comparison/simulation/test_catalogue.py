@@ -23,17 +23,31 @@ from tests.support.runs.injected_faults import GROUPS, scenario_of
 from tests.support.runs.simulations import Simulations
 
 SEED, FAULTS_SEED = 7, 5
-#: What `make test` runs: what each design is known for, and each kind of outage.
+#: What `make test` runs: what each design is known for, and each kind of outage and change.
 USUAL = [
+    ("herd", ZOOKEEPER),
+    ("split-brain", EAGER),
+    ("crash", ZOOKEEPER),
     ("pause", ZOOKEEPER),
-    ("stale-view", ZOOKEEPER),
-    ("idle-members", ZOOKEEPER),
-    ("zombie-commit", EAGER),
-    ("leave", SERVER),
-    ("duplicate-instance-id", STATIC),
+    ("pause", EAGER),
     ("join", COOPERATIVE),
-    ("quorum-loss", DELAYED),
+    ("join", CONSUMER),
+    ("leave", SERVER),
+    ("mass-start", ZOOKEEPER),
+    ("rolling-restart", COOPERATIVE),
+    ("scale-out", SERVER),
     ("coordinator-failover", CONSUMER),
+    ("partition-increase", EAGER),
+    ("subscription-change", COOPERATIVE),
+    ("stale-view", ZOOKEEPER),
+    ("zombie-commit", ZOOKEEPER),
+    ("zombie-commit", EAGER),
+    ("idle-members", ZOOKEEPER),
+    ("duplicate-instance-id", STATIC),
+    ("rebalance-failed", ZOOKEEPER),
+    ("quorum-loss", DELAYED),
+    ("session-expiry", ZOOKEEPER),
+    ("flapping-member", STATIC),
 ]
 #: The design in which `make test` injects each group of faults.
 USUAL_GROUPS = {
