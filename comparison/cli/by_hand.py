@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from comparison.cli.state import STATE_VARIABLE, read_state, states
-from comparison.scenarios.testbed.cluster_access import addresses
+from kernel.client.bootstrap import addresses
 from kernel.errors import ConfigurationError, EnvironmentFault, Unavailable, UserError
 from kernel.zookeeper.target import TargetKind, parse_target, require_serving
 

@@ -14,10 +14,10 @@ from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import lookup_facts
 from comparison.group_readers.idle_reasons import lookup_failure
 from comparison.interruptible import run
-from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.printable import printable
 from coordinator.client.calls import find_coordinator
 from coordinator.groups.placement import partition_of
+from kernel.client.bootstrap import addresses
 from kernel.errors import UserError
 from kernel.topic_names import OFFSETS_TOPIC
 

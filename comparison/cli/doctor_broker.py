@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.interruptible import run
-from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.printable import printable
 from kernel.broker.loop.loop_figures import LoopFigures
+from kernel.client.bootstrap import addresses
 from kernel.client.connection import BrokerConnection
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.wire.errors import ErrorCode

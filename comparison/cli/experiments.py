@@ -15,8 +15,10 @@ from comparison.cli.analysis import analysed, shown
 from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.options import (
+    chosen_links,
     dry_run_option,
     form_option,
+    link_option,
     output_option,
     plugin_option,
     quiet_option,
@@ -134,6 +136,7 @@ experiment_options = with_options(
         is_flag=True,
         help="In virtual time, on a modelled network and a modelled ZooKeeper: the same seed gives the same run.",
     ),
+    link_option,
     click.option(
         "--zookeeper-log",
         "zookeeper_logs",
@@ -205,6 +208,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         for key in ("output", "form", "dry_run", "quiet", "zookeeper", "simulated", "repeats", "zookeeper_logs")
     )
     require_modelled(zookeeper, simulated=simulated)
+    options["links"] = chosen_links(options["links"], simulated=simulated)
     spark = chosen_spark(options)
     given = own_seed(names) if options["seed"] is None else options["seed"]
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], given)

@@ -1,4 +1,4 @@
-"""`fuzz`: random schedules of faults and changes on a real ensemble."""
+"""`fuzz`: random schedules of faults and changes, on a real ensemble or simulated."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ _EXITS = {
 #: How many schedules of each design --dry-run shows.
 _SHOWN = 10
 _FIRST_MAX = 999_999_999
+_TRIES = 3
 
 
 class _First(click.ParamType[tuple[int, str]]):
@@ -65,6 +66,8 @@ class _First(click.ParamType[tuple[int, str]]):
     epilog="""\b
 Examples:
   rebalance-lab fuzz --minutes 5  the designs with a coordinator
+  rebalance-lab fuzz --simulated --design all --minutes 60
+      in virtual time: far more schedules, which repeat exactly
   rebalance-lab fuzz --design eager,server --seed 7
   rebalance-lab fuzz --seed 7 --first 41 --minutes 60
       go on where --seed 7 stopped after 40
@@ -109,9 +112,14 @@ judged, 130 interrupted."""
 @click.option(
     "--tries",
     type=click.IntRange(1, 100),
-    default=3,
+    default=_TRIES,
     show_default=True,
-    help="How often a shorter schedule must keep its promises before it is dropped.",
+    help="How often a shorter schedule must keep its promises in real runs before it is dropped.",
+)
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="In virtual time, on a modelled network and a modelled ZooKeeper: each schedule always ends the same way.",
 )
 @click.option("--keep", is_flag=True, help="Keep the folders of all runs, not only of those that break a promise.")
 @output_option
@@ -125,6 +133,8 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
     circumstances. A counterexample is written as a scenario file, which `run` repeats. --dry-run shows the first 10
     schedules of each design, or the first --schedules.
     """
+    if options["simulated"] and options["tries"] != _TRIES:
+        raise click.UsageError("--tries has no effect with --simulated: a simulated run repeats exactly. Leave it out")
     chosen = designs_named(designs) if designs else COORDINATED
     first, first_design = options["first"]
     if first_design and first_design not in chosen:
@@ -139,6 +149,7 @@ def fuzz(designs: tuple[str, ...], **options: Any) -> int:
         seconds=60 * options["minutes"],
         shrink_seconds=60 * options["shrink_minutes"],
         tries=options["tries"],
+        simulated=options["simulated"],
         keep=options["keep"],
     )
     if options["dry_run"]:
@@ -157,7 +168,8 @@ def _show_schedules(wanted: Wanted, root: Path, form: str) -> None:
         print_document({"seed": wanted.seed, "folder": f"{root}/<time>-fuzz", "schedules": schedules})
         return
     most = "" if wanted.schedules is None else f", at most {wanted.schedules}"
-    click.echo(f"would run schedules of seed {wanted.seed} for {wanted.seconds / 60:g} minutes{most}")
+    how = "simulate" if wanted.simulated else "run"
+    click.echo(f"would {how} schedules of seed {wanted.seed} for {wanted.seconds / 60:g} minutes{most}")
     click.echo(f"results: {root}/<time>-fuzz")
     click.echo("the first schedules:")
     for each in drawn:
@@ -210,6 +222,7 @@ def going_on(wanted: Wanted, summary: Summary, root: Path) -> list[str]:
         first,
         *(part for each in other for part in each),
         *(["--keep"] if wanted.keep else []),
+        *(["--simulated"] if wanted.simulated else []),
     ]
 
 
@@ -248,9 +261,11 @@ class _Teller:
         path = self._bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
         keep_scenario(as_file(schedule.scenario(path.stem)), path)
         broken = found.shortest.judgement.in_words()
-        replay = shlex.join(
-            ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
-        )
+        replays = [
+            shlex.join(["rebalance-lab", "run", str(path), "--design", schedule.design, *seed, *more])
+            for seed in [("--seed", str(schedule.run_seed))]
+            for more in ([("--simulated",), ()] if schedule.simulated else [()])
+        ]
         self._counterexamples.append(
             {
                 "number": schedule.number,
@@ -262,7 +277,8 @@ class _Teller:
                 "repeated": found.rate.runs,
                 "run": str(found.shortest.folder),
                 "scenario": str(path),
-                "to_repeat": replay,
+                "to_repeat": replays[0],
+                "to_repeat_live": replays[-1],
             }
         )
         if self._json:
@@ -270,8 +286,11 @@ class _Teller:
         shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
         click.echo(f"  broken: {broken}")
         click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")
-        click.echo(f"  again: {found.rate.failed} of {found.rate.runs} runs fail; the run: {found.shortest.folder}")
-        click.echo(f"  to repeat it: {replay}")
+        again = "" if schedule.simulated else f"again: {found.rate.failed} of {found.rate.runs} runs fail; "
+        click.echo(f"  {again}the run: {found.shortest.folder}")
+        click.echo(f"  to repeat it: {replays[0]}")
+        if schedule.simulated:
+            click.echo(f"  with real processes: {replays[1]}")
 
     def result(self, summary: Summary, seed: int, further: str) -> None:
         if not self._json:

@@ -13,9 +13,9 @@ from comparison.group_readers.cluster import open_client
 from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.idle_reasons import GroupFacts, Idle, Saying, blocked, reasons, unsent
 from comparison.group_readers.zookeeper import ZooKeeperReader
-from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.counted import counted
 from comparison.screen.printable import printable
+from kernel.client.bootstrap import addresses
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.values import TopicPartition

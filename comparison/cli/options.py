@@ -10,10 +10,11 @@ from click.core import ParameterSource
 
 from comparison.cli.complaints import OneOf
 from comparison.near_paths import RUNS
+from comparison.scenarios.plan.links import DEFAULT, PRESETS, canonical
 from comparison.scenarios.plan.plugins import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -44,6 +45,27 @@ output_option = click.option(
     show_default=True,
     help="Folder for traces and reports.",
 )
+
+
+#: Of the commands that take --simulated; `chosen_links` says what was given.
+link_option = click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="LINK",
+    help=f"Delays of packets in a simulated run: {', '.join(PRESETS)}, 1ms±0.5, member-broker=1ms±0.5, cost=20us, ... "
+    f"(docs/simulation.md). May be repeated.  [default: {DEFAULT}]",
+)
+
+
+def chosen_links(given: Sequence[str], *, simulated: bool) -> str | None:
+    """What --link says, as the parameter `links`; None if it is not given.
+
+    Raises a usage error for runs that are not simulated, and `ConfigurationError`.
+    """
+    if given and not simulated:
+        raise click.UsageError(f"--link {given[0]} has no effect on real processes. Add --simulated, or leave it out")
+    return canonical(given) if given else None
 
 
 #: Of the commands for use by hand.

@@ -10,10 +10,7 @@ import click
 from comparison.cli.catalogue_text import catalogue
 from comparison.cli.complaints import error_line
 from comparison.exits import Exit
-from comparison.report.page import page
-from comparison.report.sections.done import About
 from comparison.report.summaries.chosen import only, together
-from comparison.report.view.runs import read_views
 from comparison.wrong_data import WRONG_DATA, what_was_raised
 from kernel.platform.json_file import json_if_readable
 from kernel.platform.whole_file import whole_file
@@ -74,6 +71,11 @@ def left_out(unshown: Sequence[Unshown]) -> int:
 
 
 def _page(results: Sequence[Located]) -> str:
+    # Slow imports (PyArrow, Jinja), of which a command that only plans or runs needs none.
+    from comparison.report.page import page
+    from comparison.report.sections.done import About
+    from comparison.report.view.runs import read_views
+
     views = [view for result, folder in results for view in read_views(result, folder)]
     command, *others = _commands(results)
     about = About(command, {**catalogue(), **_described(results)}, others)

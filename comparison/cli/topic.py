@@ -11,10 +11,10 @@ from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.documents import print_found
 from comparison.cli.options import bootstrap_option, form_option, settings_option, with_options
 from comparison.interruptible import run
-from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.counted import counted
 from comparison.screen.printable import printable
 from comparison.topic_admin import TopicAdmin
+from kernel.client.bootstrap import addresses
 from kernel.client.client import ClusterClient
 from kernel.settings import split_pairs
 

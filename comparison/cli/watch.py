@@ -29,8 +29,8 @@ from comparison.group_readers.coordinator import CoordinatorReader
 from comparison.group_readers.idle_reasons import Saying, has_idle_members, reasons_of_members
 from comparison.group_readers.zookeeper import ZooKeeperReader
 from comparison.interruptible import run
-from comparison.scenarios.testbed.cluster_access import addresses
 from comparison.screen.printable import printable
+from kernel.client.bootstrap import addresses
 from kernel.errors import ConfigurationError, ProtocolError, Unavailable
 from kernel.suggestions import unknown
 

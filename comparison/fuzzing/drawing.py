@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 K = TargetKind
 #: How many steps are drawn after the group has formed, without those that end the schedule.
 STEPS_MIN, STEPS_MAX = 2, 7
+#: With the first one, and before the end.
+SIMULATED_STEPS_MIN = 5
 #: How often a kind of target is drawn, beside 1 of any other: faults of servers need an ensemble of their own.
 _WEIGHTS: Mapping[TargetKind, float] = {
     K.MEMBER: 5,
@@ -64,14 +66,17 @@ _WAITED_MS_MAX = 60_000
 _TRIES = 40
 
 
-def draw(seed: int, number: int, design: str) -> Schedule:
-    """Schedule `number` of a seed."""
+def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Schedule:
+    """Schedule `number` of a seed. A simulated one goes on until it has enough steps, and a fault."""
     rolls = random.Random(f"{seed} {number} {design}")  # reproducible, not secret
     drawn = _Drawing(rolls, design)
     for _ in range(rolls.randint(STEPS_MIN, STEPS_MAX)):
         drawn.add()
+    while simulated and not drawn.is_enough:
+        drawn.add()
     steps = drawn.ended()
-    return Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
+    run_seed = rolls.randint(0, SEED_MAX)
+    return Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=run_seed, simulated=simulated)
 
 
 class _Drawing:
@@ -95,6 +100,11 @@ class _Drawing:
         if isinstance(step, Heal):
             self._hold_after_a_fault()
         self._take(step)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a simulated schedule may end here."""
+        return len(self._steps) >= SIMULATED_STEPS_MIN and any(isinstance(step, Inject) for step in self._steps)
 
     def ended(self) -> tuple[Step, ...]:
         ending = self._situation.ending()

@@ -2,7 +2,7 @@
 
 Real runs race, so what fails once may hold the next time. A candidate of the shrinking is accepted if one of K runs
 breaks a promise that the drawn schedule broke; refusing a candidate takes all K. What is left is run K more times,
-and its rate is reported with it.
+and its rate is reported with it. A simulated run ends the same way each time, so each candidate runs once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from comparison.fuzzing.attempts import Attempts
 from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.judging import Outcome
+from comparison.fuzzing.live_runs import LiveRuns
 from comparison.fuzzing.schedule import kind_of_step
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from comparison.fuzzing.attempts import Attempt
+    from comparison.fuzzing.attempts import Attempt, Runs
     from comparison.fuzzing.schedule import Schedule, Steps
     from comparison.fuzzing.summary import Summary
     from comparison.screen.progress import RunProgress
@@ -49,7 +50,8 @@ class Wanted:
     schedules: int | None = None  #: at most so many
     seconds: float
     shrink_seconds: float
-    tries: int = 3  #: runs of a candidate
+    tries: int = 3  #: real runs of a candidate
+    simulated: bool = False
     keep: bool = False  #: also the folders of runs that kept every promise
 
     def designs_of(self, number: int) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ class Wanted:
 
 
 class Rate(NamedTuple):
-    """How often a schedule failed when it was run again."""
+    """How often a schedule failed when it was run again; a simulated one is not."""
 
     failed: int
     runs: int
@@ -100,14 +102,20 @@ class Fuzzer:
     async def fuzz(self) -> bool:
         """Run schedules until the time is up; False after an interrupt. Raises `UserError` if none can start."""
         with interrupted_by_signals(self.progress) as self._interrupted:
-            fork_server = await ForkServer.open()
-            attempts = Attempts(self.bundle, self.about, fork_server, self._interrupted, self.progress.stage)
+            runs = await self._runs()
             try:
-                await self.run(attempts)
+                await self.run(Attempts(self.bundle, runs, self._interrupted))
             finally:
-                await attempts.stop()
-                await fork_server.stop()
+                await runs.stop()
             return not self._interrupted.is_set()
+
+    async def _runs(self) -> Runs:
+        if self.wanted.simulated:
+            from comparison.fuzzing.simulated_runs import SimulatedRuns  # only here needed
+
+            return SimulatedRuns(self.about, self._interrupted)
+        fork_server = await ForkServer.open()
+        return LiveRuns(self.about, fork_server, self._interrupted, self.progress.stage)
 
     async def run(self, attempts: Attempts) -> None:
         """Fuzz on `attempts`, which make the runs."""
@@ -140,7 +148,7 @@ class Fuzzer:
         end = time.monotonic() + self.wanted.shrink_seconds
         schedule, best = drawn.schedule, drawn
         found = Shrunk(schedule.steps)
-        again = _Again(attempts, drawn, self.wanted.tries)
+        again = _Again(attempts, drawn, 1 if self.wanted.simulated else self.wanted.tries)
         asking = shrinking(found, partial(sequence, schedule.design))
         finished = False
         try:
@@ -156,14 +164,16 @@ class Fuzzer:
                 candidate = asking.send(failing is not None)
         except StopIteration:
             finished = True
-        rate = await again.rate(best) if not self._interrupted.is_set() else Rate(0, 0)
+        rate = Rate(0, 0)
+        if not self.wanted.simulated and not self._interrupted.is_set():
+            rate = await again.rate(best)
         return Counterexample(drawn=drawn, shortest=best, asked=found.asked, rate=rate, finished=finished)
 
 
 def schedules_of(wanted: Wanted) -> Iterator[Schedule]:
     """One of each design in turn, then their next ones."""
     all_of_them = (
-        draw(wanted.seed, number, design)
+        draw(wanted.seed, number, design, simulated=wanted.simulated)
         for number in itertools.count(wanted.first)
         for design in wanted.designs_of(number)
     )

@@ -7,17 +7,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.applicability import why_not
+from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.fields import default_of
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from comparison.scenarios.plan.step import Step
+    from kernel.trace.words import TimeSource
 
 #: The scenario's name, in traces and in folders. No check of the pipeline asks for it.
 NAME = "fuzz"
@@ -34,8 +38,12 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 #: What all schedules share.
 GROUP = Parameters(
-    members=3, partitions=3, topics=2, rate=60, brokers=2, session_timeout_ms=SESSION_MS, time_limit_s=120
+    members=3, partitions=3, topics=2, rate=60, brokers=2, session_timeout_ms=SESSION_MS, time_limit_s=120.0
 )
+#: What differs in simulated runs, in which every message costs processor time: fewer records, and fewer partitions of
+#: the group's offsets to create.
+SIMULATED_GROUP = replace(GROUP, rate=18)
+SIMULATED_SETTINGS: Mapping[str, str] = MappingProxyType({**SETTINGS, "offsets.topic.num.partitions": "4"})
 #: Targets that leave an ensemble other than they found it.
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 
@@ -50,7 +58,8 @@ class Schedule:
     number: int
     design: str
     steps: Steps
-    run_seed: int = 0  #: of the run's own choices: who is the owner, how long a phase is
+    run_seed: int = 0  #: of the run's own choices: who is the owner, how long a phase is; and of a simulated world
+    simulated: bool = False
 
     @property
     def title(self) -> str:
@@ -68,13 +77,14 @@ class Schedule:
         return replace(self, steps=steps)
 
     def scenario(self, name: str = NAME) -> Scenario:
+        settings = SIMULATED_SETTINGS if self.simulated else SETTINGS
         return Scenario(
             name=name,
             symptom=f"Schedule {self.number} of seed {self.seed}, drawn by the fuzzer for {self.design}.",
             look_for=("only safety is judged: what the design promises under all circumstances",),
             steps=self.steps,
             defaults=self.parameters(),
-            settings={name: value for name, value in SETTINGS.items() if not why_not(self.design, name, value)},
+            settings={name: value for name, value in settings.items() if not why_not(self.design, name, value)},
             budget_s=20,
             zookeeper_servers=3,
             members_min=GROUP.members,
@@ -83,10 +93,26 @@ class Schedule:
         )
 
     def parameters(self) -> Parameters:
-        return replace(GROUP, seed=self.run_seed)
+        return replace(SIMULATED_GROUP if self.simulated else GROUP, seed=self.run_seed)
 
     def in_words(self) -> str:
         return " · ".join(map(in_words, self.steps))
+
+
+def request_of(schedule: Schedule, run_dir: Path, *, run: str, clock: TimeSource) -> RunRequest:
+    """The run of a schedule in a folder, under an id."""
+    scenario = schedule.scenario()
+    parameters = scenario.parameters({})
+    return RunRequest(
+        scenario=scenario,
+        design=schedule.design,
+        parameters=parameters,
+        configuration=configuration(schedule.design, parameters),
+        zookeeper="embedded",
+        run=run,
+        run_dir=run_dir,
+        clock=clock,
+    )
 
 
 def in_words(step: Step) -> str:

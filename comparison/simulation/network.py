@@ -13,7 +13,8 @@ from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from comparison.simulation.node import CURRENT
+from comparison.scenarios.plan.links import Kind
+from comparison.simulation.node import CURRENT, PROXIED
 from kernel.errors import EnvironmentFault
 from kernel.platform.ports import LOOPBACK
 
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from comparison.scenarios.plan.links import Delay
     from comparison.simulation.node import Node
-
-    #: Nanoseconds that a packet takes from one node to another.
-    Delay = Callable[[Node, Node], int]
 
 #: Bytes that may be on their way, or have arrived unread, in one direction.
 WINDOW = 1 << 20
@@ -58,6 +57,7 @@ class Endpoint:
         "is_full",
         "is_reset",
         "is_shut",
+        "kind",
         "network",
         "node",
         "on_change",
@@ -67,9 +67,10 @@ class Endpoint:
     )
     peer: Endpoint
 
-    def __init__(self, network: Network, node: Node, port: int) -> None:
+    def __init__(self, network: Network, node: Node, port: int, kind: Kind) -> None:
         self.network = network
         self.node = node
+        self.kind = kind  #: by which its packets are delayed
         self.port = port
         self.on_change: Callable[[], None] | None = None
         self.is_closed = False  #: by its owner
@@ -156,7 +157,7 @@ class Endpoint:
     def _carry(self, arrive: Callable[..., None], *what: bytes) -> None:
         network = self.network
         loop = network.loop
-        self._arrived_ns = max(loop.now_ns + network.delay_ns(self.node, self.peer.node), self._arrived_ns)
+        self._arrived_ns = max(loop.now_ns + network.delay_ns(self.kind, self.peer.kind), self._arrived_ns)
         loop.at_ns(self._arrived_ns, arrive, *what)
 
     def _arrive(self, data: bytes) -> None:
@@ -201,7 +202,11 @@ class ListeningSocket:
         self.node.sockets[self] = None
 
     def admit(self, endpoint: Endpoint) -> None:
-        self._network.loop.call_soon(self._accepted, endpoint, context=self._context)
+        context = self._context
+        if self.node.kind is Kind.RUNNER:
+            context = context.copy()
+            context.run(PROXIED.set, endpoint.peer.kind)
+        self._network.loop.call_soon(self._accepted, endpoint, context=context)
 
     def close(self) -> None:
         self.node.sockets.pop(self, None)
@@ -253,16 +258,18 @@ class Network:
         A frozen node's machine accepts for it.
         """
         node, loop = CURRENT.get(), self.loop
+        kind = PROXIED.get(node.kind) if node.kind is Kind.RUNNER else node.kind
         answer: asyncio.Future[Endpoint | None] = loop.create_future()
 
         def ask() -> None:
             port = self._ports.get(number)
             ours = None
             if port is not None and node.is_alive:
-                ours, theirs = Endpoint(self, node, self.free_port()), Endpoint(self, port.node, number)
+                ours = Endpoint(self, node, self.free_port(), kind)
+                theirs = Endpoint(self, port.node, number, port.node.kind)
                 ours.peer, theirs.peer = theirs, ours
                 port.admit(theirs)
-            loop.at_ns(loop.now_ns + (self.delay_ns(port.node, node) if port is not None else 0), tell, ours)
+            loop.at_ns(loop.now_ns + (self.delay_ns(port.node.kind, kind) if port is not None else 0), tell, ours)
 
         def tell(ours: Endpoint | None) -> None:
             if not answer.done():
@@ -271,7 +278,7 @@ class Network:
                 ours.close()
 
         asked = self._ports.get(number)
-        loop.at_ns(loop.now_ns + (self.delay_ns(node, asked.node) if asked is not None else 0), ask)
+        loop.at_ns(loop.now_ns + (self.delay_ns(kind, asked.node.kind) if asked is not None else 0), ask)
         endpoint = await answer
         if endpoint is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from contextvars import ContextVar
-from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from comparison.scenarios.plan.links import Kind
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,15 +23,6 @@ class Socket(Protocol):
     port: int
 
     def close(self) -> None: ...
-
-
-class Kind(StrEnum):
-    """What runs on a node; the delay between two nodes depends on it."""
-
-    RUNNER = "runner"
-    MEMBER = "member"
-    BROKER = "broker"
-    ZOOKEEPER = "zookeeper"
 
 
 class Node:
@@ -65,6 +57,8 @@ class Node:
 
 #: The node that runs.
 CURRENT: ContextVar[Node] = ContextVar("node")
+#: Whose bytes a proxy of the runner passes on; its onward connection counts as theirs.
+PROXIED: ContextVar[Kind] = ContextVar("proxied")
 #: Where Python closes what an ended world has left: nothing runs there.
 NOBODY = Node("nobody", Kind.RUNNER, 0)
 NOBODY.end()

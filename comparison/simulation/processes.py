@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import msgspec
 
 from comparison.logs import PrintableFormatter
+from comparison.scenarios.plan.links import Kind
 from comparison.scenarios.processes.host import Host
-from comparison.simulation.node import CURRENT, Kind
+from comparison.simulation.node import CURRENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

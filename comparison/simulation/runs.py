@@ -9,6 +9,7 @@ import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.scenarios.run import runner
 from comparison.scenarios.testbed.quorum import QuorumProxies
@@ -63,7 +64,7 @@ def performed(
     on_stage: Callable[[str], None],
 ) -> RunOutcome:
     """One run in this process."""
-    world = World(request.parameters.seed)
+    world = World(request.parameters.seed, links_of(request.parameters.links))
 
     async def main() -> RunOutcome:
         interrupted = asyncio.Event()

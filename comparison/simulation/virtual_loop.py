@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
+from comparison.scenarios.plan.links import Kind
 from comparison.simulation.network import Network
 from comparison.simulation.node import CURRENT, NOBODY
 from comparison.simulation.streams import connected, serving
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from random import Random
 
-    from comparison.simulation.network import Delay
+    from comparison.scenarios.plan.links import Delay
     from comparison.simulation.node import Node
 
 T = TypeVar("T")
@@ -57,8 +58,10 @@ class _Timer(asyncio.TimerHandle):
 class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `order` draws who comes first."""
 
-    def __init__(self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: int = 0) -> None:
-        """`cost_ns`: how long a node is busy with each callback."""
+    def __init__(
+        self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: Callable[[], int] | None = None
+    ) -> None:
+        """`cost_ns` draws how long a node is busy with each of the callbacks of a turn; the runner never is."""
         self.now_ns = start_ns
         self.network = Network(self, delay_ns)
         self._order = order
@@ -113,9 +116,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         finally:
             self._current = None
         ready = node.ready
-        if self._cost_ns and count:
+        if self._cost_ns is not None and count and node.kind is not Kind.RUNNER:
             node.is_busy = True
-            self.at_ns(self.now_ns + count * self._cost_ns, self._finished, node)
+            self.at_ns(self.now_ns + count * self._cost_ns(), self._finished, node)
         elif ready:
             self._list(node)
         self._turns += 1

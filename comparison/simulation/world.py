@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from comparison.scenarios.plan.links import LOOPBACK, Kind, Links
 from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
 from comparison.simulation.inline_threads import InlineThreads
-from comparison.simulation.links import LOOPBACK, Links
-from comparison.simulation.node import CURRENT, Kind, Node
+from comparison.simulation.node import CURRENT, Node
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
@@ -53,10 +53,12 @@ class World:
     def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
         self._seed = seed
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
-            self.random("order"), links.delays(self.random("delays")), start_ns=_UPTIME_NS, cost_ns=links.cost_ns
+            self.random("order"),
+            links.delays(self.random("delays")),
+            start_ns=_UPTIME_NS,
+            cost_ns=links.costs(self.random("costs")),
         )
-        server = Node("server", Kind.ZOOKEEPER, 0)
-        self._between_servers = partial(links.delays(self.random("ensemble")), server, server)
+        self._between_servers = partial(links.delays(self.random("ensemble")), Kind.ZOOKEEPER, Kind.ZOOKEEPER)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
 

@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from comparison.simulation.node import Kind
+from comparison.scenarios.plan.links import Kind
 from comparison.simulation.peer_links import PeerProxies
 from comparison.simulation.zookeeper.model.sessions import Limits as ModelLimits
 from comparison.simulation.zookeeper.model.tree import (

@@ -1,7 +1,7 @@
 """Translates requests and answers of the group protocol between their wire form and the machine's values.
 
 Bodies are kio's entities of any version, without the fields of later ones. Answers are plain mappings with the fields
-of all versions (`kernel.wire.building` drops those that a version lacks, and writes null as '' where it is not
+of all versions (`kernel.wire.writing` drops those that a version lacks, and writes null as '' where it is not
 allowed).
 """
 

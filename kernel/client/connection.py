@@ -134,7 +134,7 @@ class BrokerConnection:
     ) -> Any:
         """Return kio's entity. Raises `Disconnected`, `RequestTimedOut`, `UnsupportedByBroker`, `ProtocolError`.
 
-        `body` is for `kernel.wire.building`; `group` goes into the trace.
+        `body` is for `kernel.wire.writing`; `group` goes into the trace.
         """
         chosen = self.version_of(api) if version is None else version
         correlation_id, future = self._send(api, chosen, body)

@@ -15,21 +15,20 @@ written.
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 from kio.serial.errors import SerialError
 
 from kernel.wire.bounds import REQUEST_ELEMENTS_MAX, RESPONSE_ELEMENTS_MAX, Check, check_of
-from kernel.wire.building import Build, builder
 from kernel.wire.errors import MalformedFrame, UnsupportedVersion
 from kernel.wire.schema import entity_class, is_flexible, names_of_all_versions
 from kernel.wire.tags import skip_tags, without_unknown_tags
 from kernel.wire.versions import SERVED, Api
+from kernel.wire.writing import Write, writer
 
 _HEAD = struct.Struct(">hhi")
 _SHORT = struct.Struct(">h")
@@ -40,7 +39,6 @@ _SIZE_AND_ID = struct.Struct(">ii")
 _LONG_BYTES = 16 * 1024
 
 Read = Callable[[bytes, int], tuple[Any, int]]
-Write = Callable[[Any, Any], None]
 
 
 class Request(NamedTuple):
@@ -56,14 +54,13 @@ class Request(NamedTuple):
 class _Codec:
     """The prepared functions for the requests or the responses of one version of an API."""
 
-    __slots__ = ("build", "check", "entity", "flexible_header", "read", "write")
+    __slots__ = ("check", "entity", "flexible_header", "read", "write")
 
     def __init__(self, api: Api, version: int, *, request: bool) -> None:
         self.entity = entity_class(api, version, request=request)
         self.flexible_header = is_flexible(self.entity.__header_schema__)
         self.read: Read = entity_reader(self.entity)
-        self.write: Write = entity_writer(self.entity)
-        self.build: Build = builder(self.entity, api, request=request)
+        self.write: Write = writer(self.entity, api, request=request)
         elements_max = REQUEST_ELEMENTS_MAX if request else RESPONSE_ELEMENTS_MAX
         self.check: Check | None = check_of(self.entity, elements_max=elements_max)
 
@@ -94,13 +91,12 @@ class _Codec:
         """
         return left == 3 and self.entity.__name__ == "MetadataRequest" and self.flexible_header and body.topics is None
 
-    def encode(self, buffer: io.BytesIO, body: Mapping[str, Any]) -> bytes:
-        """Append `body` to `buffer`, which holds four bytes for the size and the header. Returns the whole frame."""
-        self.write(buffer, self.build(body))
-        size = buffer.tell() - 4
-        buffer.seek(0)
-        buffer.write(_INT.pack(size))
-        return buffer.getvalue()
+    def encode(self, header: bytes, body: Mapping[str, Any]) -> bytes:
+        """The whole frame: its size, the header, and `body`."""
+        pieces = [b"", header]
+        self.write(pieces.append, body)
+        pieces[0] = _INT.pack(sum(map(len, pieces)))
+        return b"".join(pieces)
 
     def _name(self) -> str:
         return f"{self.entity.__name__} version {self.entity.__version__}"
@@ -185,54 +181,40 @@ def _client_id_of(frame: bytes) -> str:
 def encode_request(
     api: Api, version: int, correlation_id: int, client_id: str | None, body: Mapping[str, Any]
 ) -> bytes:
-    """Encode a whole frame from a `body` for `kernel.wire.building`."""
+    """Encode a whole frame from a `body` for `kernel.wire.writing`."""
     codec = _codec(api, version, request=True)
     name = None if client_id is None else client_id.encode()
-    buffer = io.BytesIO()
-    buffer.write(b"\0\0\0\0" + _HEAD.pack(api, version, correlation_id))
-    buffer.write(_SHORT.pack(-1) if name is None else _SHORT.pack(len(name)) + name)
-    if codec.flexible_header:
-        buffer.write(b"\0")
-    return codec.encode(buffer, body)
+    header = _HEAD.pack(api, version, correlation_id)
+    header += _SHORT.pack(-1) if name is None else _SHORT.pack(len(name)) + name
+    return codec.encode(header + b"\0" if codec.flexible_header else header, body)
 
 
 def encode_response(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> bytes:
-    """Encode a whole frame from a `body` for `kernel.wire.building`."""
+    """Encode a whole frame from a `body` for `kernel.wire.writing`."""
     codec = _codec(api, version, request=False)
-    buffer = io.BytesIO()
     # ApiVersions responses always have header version 0 (KIP-511), which kio's header schema reflects.
-    buffer.write(b"\0\0\0\0" + _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
-    return codec.encode(buffer, body)
+    return codec.encode(_INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""), body)
 
 
-class _Pieces:
-    """A buffer that collects long fields without copying them."""
-
-    def __init__(self, begin: bytes) -> None:
-        self.pieces: list[bytes] = []
-        self._short = bytearray(begin)
-
-    def write(self, data: bytes) -> int:
-        if len(data) < _LONG_BYTES:
-            self._short += data
-        else:
-            self.pieces += (bytes(self._short), data)
-            self._short.clear()
-        return len(data)
-
-    def finish(self) -> list[bytes]:
-        """The pieces of the frame, beginning with its size."""
-        pieces = [*self.pieces, bytes(self._short)]
-        pieces[0] = _INT.pack(sum(map(len, pieces))) + pieces[0]
-        return pieces
+def _joined_but_long(pieces: list[bytes]) -> list[bytes]:
+    """What is between long pieces, joined."""
+    joined: list[bytes] = []
+    begin = 0
+    for at, piece in enumerate(pieces):
+        if len(piece) >= _LONG_BYTES:
+            joined += (b"".join(pieces[begin:at]), piece)
+            begin = at + 1
+    joined.append(b"".join(pieces[begin:]))
+    return joined
 
 
 def encode_response_in_pieces(api: Api, version: int, correlation_id: int, body: Mapping[str, Any]) -> list[bytes]:
     """`encode_response` without copying long fields (records)."""
     codec = _codec(api, version, request=False)
-    buffer = _Pieces(_INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b""))
-    codec.write(buffer, codec.build(body))
-    return buffer.finish()
+    pieces = [b"", _INT.pack(correlation_id) + (b"\0" if codec.flexible_header else b"")]
+    codec.write(pieces.append, body)
+    pieces[0] = _INT.pack(sum(map(len, pieces)))
+    return _joined_but_long(pieces)
 
 
 def response_with(correlation_id: int, tail: bytes) -> bytes:

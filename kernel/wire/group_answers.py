@@ -9,7 +9,7 @@ caller (`member`). The bytes are exactly kio's, at a tenth of the cost.
     form.whole(head, "m-1", [form.member("m-1", None, b"..."), ...])
 
 Responses begin after the correlation id, as `kernel.broker.server.handlers.Encoded` requires. None becomes "" in
-versions that do not allow null, as in `kernel.wire.building`. Strings of versions before KIP-482 have at most 32,767
+versions that do not allow null, as in `kernel.wire.writing`. Strings of versions before KIP-482 have at most 32,767
 bytes; longer ones raise `struct.error`.
 """
 

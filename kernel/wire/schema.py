@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import types
@@ -79,13 +80,36 @@ def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
 @functools.cache
 def names_of_all_versions(api: Api, *, request: bool) -> dict[str, frozenset[str]]:
     """{path of a nested field: names of its fields in any version of the API}; '' is the message itself."""
-    found: dict[str, set[str]] = {}
+    found: dict[str, frozenset[str]] = {}
     for version in range(64):
-        try:
-            _collect(entity_class(api, version, request=request), "", found)
-        except UnknownEntity:
-            continue
-    return {path: frozenset(names) for path, names in found.items()}
+        for path, names in _names(api, version, request=request).items():
+            found[path] = found.get(path, frozenset()) | names
+    return found
+
+
+def names_in_other_versions(
+    api: Api, version: int, path: str, names: frozenset[str], *, request: bool
+) -> frozenset[str]:
+    """`names`, if each is one of a field in some version of the API, at the path of a nested field.
+
+    Raises `KeyError` otherwise. The nearest versions are loaded first: each takes a while.
+    """
+    left = names
+    for other in sorted(range(64), key=lambda other: abs(other - version)):
+        left -= _names(api, other, request=request).get(path, frozenset())
+        if not left:
+            return names
+    known = names_of_all_versions(api, request=request).get(path, frozenset())
+    where = f" in {path[1:]}" if path else ""
+    raise KeyError(f"{api.name}{where} has no field {', '.join(sorted(left))} in any version; it has {sorted(known)}")
+
+
+@functools.cache
+def _names(api: Api, version: int, *, request: bool) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    with contextlib.suppress(UnknownEntity):
+        _collect(entity_class(api, version, request=request), "", found)
+    return found
 
 
 def _collect(entity: type[Any], path: str, found: dict[str, set[str]]) -> None:

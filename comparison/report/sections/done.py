@@ -49,6 +49,7 @@ def conditions(result: Result, about: About) -> list[tuple[str, str]]:
         *(("versions", text) for text in _each(map(_versions, commands))),
         *(("machine", text) for text in _each(map(_machine, commands))),
         ("clock", SIMULATED if any(run.parameters.get("simulated") for run in runs) else ""),
+        ("links", "; ".join(sorted({str(run.parameters.get("links", "")) for run in runs} - {""}))),
         ("seed", f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else "".join(map(str, seeds))),
         ("repeats", str(repeats)),
         ("preset", ", ".join(sorted({str(run.parameters.get("preset", "")) for run in runs} - {""}))),

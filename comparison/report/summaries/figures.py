@@ -52,6 +52,8 @@ def circumstances(runs: Sequence[Run]) -> str:
     if parameters.get("session_timeout_ms"):
         preset.append(f"sessions of {parameters['session_timeout_ms']} ms")
     simulated = ["simulated"] if parameters.get("simulated") else []
+    if parameters.get("links"):
+        simulated.append(f"links {parameters['links']}")
     return ", ".join([*simulated, *named, *rate, *preset, *repeated, f"seed {_ranges(seeds)}"])
 
 

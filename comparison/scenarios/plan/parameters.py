@@ -6,6 +6,7 @@ from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.links import DEFAULT
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Parameters:
     time_limit_s: float = 120.0  #: after which a run is aborted, with unknown verdicts
     seed: int = 0
     preset: str = "equal-timers"
+    links: str = DEFAULT  #: delays of a simulated run, in their canonical form; nothing to a live one
     session_timeout_ms: int | None = None  #: in all designs; overrides the preset and the scenario
     settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka settings given with -c
 
@@ -60,7 +62,9 @@ class Parameters:
         return replace(self, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]  # checked by name above, by range in __post_init__
 
     def as_json(self) -> dict[str, object]:
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"settings": dict(self.settings)}
+        """By their names; links only if they are not the usual ones, which a live run has."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "links" or self.links != DEFAULT}
+        return {**named, "settings": dict(self.settings)}
 
 
 def spread(partitions: list[TopicPartition], index: int) -> TopicPartition:

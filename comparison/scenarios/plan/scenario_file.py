@@ -56,7 +56,7 @@ _OF_EXPECTATIONS = ("like", "checks")
 #: A file may leave these out.
 _MAY_BE_EMPTY: Mapping[str, object] = {"symptom": "", "look_for": ()}
 #: The settings have a table of their own.
-_OF_DEFAULTS = tuple(field.name for field in fields(Parameters) if field.name != "settings")
+_OF_DEFAULTS = tuple(field.name for field in fields(Parameters) if field.name not in ("settings", "links"))
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,59}")
 _LENGTH_MS_MAX, _COUNT_MAX = 3_600_000, 1000
 

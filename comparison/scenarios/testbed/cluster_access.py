@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS, commits_of
 from comparison.topic_admin import partitions_led
+from kernel.client.bootstrap import addresses
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
 from kernel.client.reads import LATEST, list_offset
-from kernel.decimals import decimal
 from kernel.errors import Unavailable
 from kernel.runtime import REAL
 from kernel.waiting import until
@@ -28,18 +28,6 @@ _READY_S = 60.0
 _TIMEOUT_MS = 10_000
 #: The number of group names to try until one hashes to the wanted broker (a coin toss each).
 _GROUP_NAMES = 40
-
-
-def addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """`host:port,...` as pairs. Raises `ValueError` for anything else."""
-    pairs = []
-    for part in bootstrap.split(","):
-        host, colon, port = part.strip().rpartition(":")
-        number = decimal(port)
-        if not colon or not host or number is None:
-            raise ValueError(f"{part.strip()!r} is not HOST:PORT")
-        pairs.append((host, number))
-    return pairs
 
 
 class ClusterAccess:

@@ -24,8 +24,9 @@ nothing, and is skipped.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
@@ -322,11 +323,15 @@ def _transactions(reader: sqlite3.Connection, term: int) -> OpenTransactions:
     return oldest_first({producer_id: OpenTransaction(epoch, start) for producer_id, epoch, start in rows})
 
 
+#: `dataclasses.astuple` copies each number, and every append stores five batches.
+_numbers_of = attrgetter(*(field.name for field in fields(RememberedBatch)))
+
+
 def producer_row(
     term: int, producer_id: int, state: ProducerState, transactions: OpenTransactions
 ) -> tuple[int, int, int, str, int, int | None]:
     """In the order of the table's columns."""
-    batches = json.dumps([astuple(batch) for batch in state.batches], separators=(",", ":"))
+    batches = json.dumps(list(map(_numbers_of, state.batches)), separators=(",", ":"))
     transaction = transactions.get(producer_id)
     start = None if transaction is None else transaction.first_offset
     return term, producer_id, state.producer_epoch, batches, state.coordinator_epoch, start

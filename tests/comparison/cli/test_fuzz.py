@@ -48,6 +48,7 @@ def test_dry_run_prints_the_same_schedules_again_and_writes_nothing(
         (("--minutes", "0"), "--minutes"),
         (("--seed", "-1"), "--seed"),
         (("--tries", "0"), "--tries"),
+        (("--simulated", "--tries", "5"), "--tries has no effect with --simulated"),
         (("--first", "0"), "--first"),
         (("--first", "x:eager"), "--first"),
         (("--first", "3:egaer"), "Did you mean 'eager'?"),
@@ -70,6 +71,7 @@ DESIGNS = ("server", "eager", "static")
         ({"first": 3, "first_design": "eager"}, None, "--first 3:eager"),
         ({"seconds": 5400.0, "tries": 5}, (4, "static"), "--first 5 --minutes 90 --tries 5"),
         ({"schedules": 10, "keep": True}, (4, "static"), "--first 5 --schedules 9 --keep"),
+        ({"simulated": True, "keep": True}, (4, "eager"), "--first 4:static --keep --simulated"),
         ({"schedules": 1, "shrink_seconds": 60.0}, (1, "server"), "--first 1:eager --schedules 1 --shrink-minutes 1"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -30,6 +32,12 @@ def test_report_has_lanes_conditions_and_what_to_look_for(tmp_path: Path) -> Non
     assert "two deliver: m1 + m2" in text
     assert "Two consumers own my partition" in text
     assert text.index('id="split-brain-zookeeper-lanes"') < text.index('id="split-brain-eager-lanes"')
+
+
+def test_commands_that_write_no_report_do_not_wait_for_what_it_needs() -> None:
+    code = "import sys; import comparison.cli.analysis; print(sorted({'jinja2', 'pandas', 'pyarrow'} & {*sys.modules}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert found.stdout == "[]\n"
 
 
 def test_report_of_runs_of_several_commands_has_each_of_them(tmp_path: Path) -> None:

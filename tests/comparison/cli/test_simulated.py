@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -33,6 +34,26 @@ def test_simulated_runs_are_judged_and_say_what_they_are(tmp_path: Path) -> None
     assert re.search(r"two members delivered one partition for [5-9]\.\d s", " ".join(done.stdout.split()))
     page = (tmp_path / "latest" / "report.html").read_text(encoding="utf-8")
     assert "simulated: virtual time, a modelled network and a modelled ZooKeeper" in page
+
+
+def test_links_of_real_processes_are_refused(capsys) -> None:
+    assert code_of("run", "crash", "--link", "zone") == Exit.USAGE
+    assert "--link zone has no effect on real processes. Add --simulated, or leave it out" in capsys.readouterr().err
+
+
+def test_links_are_part_of_the_plan_and_what_is_none_is_refused(capsys) -> None:
+    command = ("run", "crash", "--design", "eager", "--simulated", "--dry-run", "--format", "json")
+
+    assert code_of(*command, "--link", "member-broker=1ms±0.5", "--link", "zone") == Exit.AS_EXPECTED
+    (planned,) = json.loads(capsys.readouterr().out)["runs"]
+    assert planned["parameters"]["links"] == "zone,member-broker=1ms+-0.5"
+
+    assert code_of(*command, "--link", "loopback") == Exit.AS_EXPECTED
+    (planned,) = json.loads(capsys.readouterr().out)["runs"]
+    assert "links" not in planned["parameters"]
+
+    assert code_of(*command, "--link", "zoen") == Exit.USAGE
+    assert "unknown --link 'zoen'. Did you mean 'zone'?" in capsys.readouterr().err
 
 
 def test_a_simulated_run_takes_no_other_zookeeper(capsys) -> None:

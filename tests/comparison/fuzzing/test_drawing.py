@@ -47,11 +47,12 @@ def possible(*steps: object, design: str = EAGER) -> list[str]:
     return Schedule(seed=1, number=1, design=design, steps=made[1:]).in_words().split(" · ")
 
 
-@settings(max_examples=60)
+@pytest.mark.parametrize("simulated", [False, True])
+@settings(max_examples=40)
 @given(seed=SEEDS, number=st.integers(1, 1000), design=DESIGNS)
-def test_a_drawn_schedule_is_possible_and_the_same_again(seed: int, number: int, design: str) -> None:
-    schedule = draw(seed, number, design)
-    assert draw(seed, number, design) == schedule
+def test_a_drawn_schedule_is_possible_and_the_same_again(simulated: bool, seed: int, number: int, design: str) -> None:
+    schedule = draw(seed, number, design, simulated=simulated)
+    assert draw(seed, number, design, simulated=simulated) == schedule
     assert schedule.steps[0] == START
     assert sequence(design, schedule.steps) == schedule.steps
     scenario = schedule.scenario()
@@ -107,6 +108,16 @@ def test_a_new_fault_is_drawn_without_a_word_about_it(monkeypatch: pytest.Monkey
     for module in (faults, feasibility, drawing, situation):
         monkeypatch.setattr(module, "FAULTS", table)
     assert any(isinstance(step, Inject) and step.fault == "new" for n in range(100) for step in draw(1, n, EAGER).steps)
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS, number=st.integers(1, 1000), design=DESIGNS)
+def test_a_simulated_schedule_begins_as_the_real_one_and_has_a_fault(seed: int, number: int, design: str) -> None:
+    real, simulated = draw(seed, number, design), draw(seed, number, design, simulated=True)
+    begun = len(real.steps) - (real.steps[-1] in (Heal(), Settle()))
+    assert simulated.steps[: begun - 1] == real.steps[: begun - 1]
+    assert len(simulated.steps) >= drawing.SIMULATED_STEPS_MIN
+    assert any(isinstance(step, Inject) for step in simulated.steps)
 
 
 def test_designs_numbers_and_seeds_draw_different_schedules() -> None:

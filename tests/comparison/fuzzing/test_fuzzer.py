@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,14 @@ def test_what_fails_in_every_other_run_is_shrunk_as_well_and_its_rate_is_told(tm
     fuzzed = Fuzzed(tmp_path, shows)
     assert {each.shortest.schedule.in_words() for each in fuzzed.found} == {"form · freeze owner"}
     assert {each.rate for each in fuzzed.found} <= {(1, 3), (2, 3)}
+
+
+def test_a_simulated_candidate_runs_once(tmp_path: Path) -> None:
+    fuzzed = Fuzzed(tmp_path, lambda schedule, _: STALE if freezes(schedule) else HELD, simulated=True)
+    assert {each.shortest.schedule.in_words() for each in fuzzed.found} == {"form · freeze owner"}
+    assert {each.rate for each in fuzzed.found} == {(0, 0)}
+    made = Counter((each.number, each.in_words()) for each in fuzzed.staged.made)
+    assert set(made.values()) == {1}
 
 
 def test_another_promise_that_breaks_on_the_way_does_not_lead_the_shrinking_astray(tmp_path: Path) -> None:

@@ -12,16 +12,26 @@ from typing import Any
 
 import pytest
 
+from comparison.scenarios.plan.links import DEFAULT
 from kernel.designs import DESIGN_NAMES
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"
 
 
-def simulated(folder: Path, scenario: str, design: str, *, seed: int = 1, hash_seed: int = 0) -> dict[str, Any]:
+def simulated(
+    folder: Path,
+    scenario: str,
+    design: str,
+    *,
+    seed: int = 1,
+    hash_seed: int = 0,
+    links: str = DEFAULT,
+    python: str = sys.executable,
+) -> dict[str, Any]:
     """Perform a run in a new process; its outcome. The traces are in `folder`."""
     process = subprocess.run(
-        [sys.executable, "-m", ONE_RUN, str(folder), scenario, design, str(seed)],
+        [python, "-m", ONE_RUN, str(folder), scenario, design, str(seed), links],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -39,16 +49,42 @@ def digests(folder: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-@pytest.mark.parametrize("design", DESIGN_NAMES)
-def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path, design: str) -> None:
+#: Links, spreads and a cost, in the form in which a run's id has them.
+FAR = "region,member-broker=2ms+-1.5,cost=20us+-10"
+#: Every design once, and cuts in an ensemble, on links that are not the usual ones.
+CASES = [
+    *[("crash", design, DEFAULT) for design in DESIGN_NAMES],
+    ("stale-view", "zookeeper", FAR),
+]
+
+
+def headers(folder: Path) -> list[dict[str, Any]]:
+    """Those of the trace files."""
+    found = []
+    for file in sorted((folder / "trace").glob("*.jsonl")):
+        with file.open(encoding="utf-8") as lines:
+            found.append(json.loads(next(lines))["header"])
+    return found
+
+
+@pytest.mark.parametrize(("scenario", "design", "links"), CASES)
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(
+    tmp_path: Path, scenario: str, design: str, links: str
+) -> None:
     once, again = tmp_path / "once", tmp_path / "again"
 
-    outcomes = [simulated(folder, "crash", design, hash_seed=number) for number, folder in enumerate((once, again), 1)]
+    outcomes = [
+        simulated(folder, scenario, design, links=links, hash_seed=number)
+        for number, folder in enumerate((once, again), 1)
+    ]
 
     assert outcomes[0]["outcome"] == "complete", outcomes[0]["error"]
     assert outcomes[0] == outcomes[1]
     assert len(digests(once)) > 7
     assert digests(once) == digests(again)
+    assert {header["run"] for header in headers(once)} == {
+        f"simulated/{scenario}/{design}/seed-1" + ("" if links == DEFAULT else f"/{links}")
+    }
 
 
 def test_another_seed_gives_another_run(tmp_path: Path) -> None:
@@ -64,9 +100,7 @@ def test_another_seed_gives_another_run(tmp_path: Path) -> None:
 def test_headers_say_that_time_was_simulated(tmp_path: Path) -> None:
     simulated(tmp_path / "run", "crash", "server")
 
-    for file in (tmp_path / "run" / "trace").glob("*.jsonl"):
-        with file.open(encoding="utf-8") as lines:
-            header = json.loads(next(lines))["header"]
+    for header in headers(tmp_path / "run"):
         assert (header["clock"], header["pid"], header["run"]) == (
             "simulated", 0, "simulated/crash/server/seed-1",
         )  # fmt: skip

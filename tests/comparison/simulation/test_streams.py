@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from comparison.simulation.node import Kind, Node
+from comparison.scenarios.plan.links import Kind, links_of
+from comparison.scenarios.testbed.proxy import TcpProxy
+from comparison.simulation.node import Node
 from comparison.simulation.world import World
+from kernel.trace.writer import SilentTracer
 
 Serve = Callable[[Reader, Writer], Awaitable[None]]
 Ask = Callable[[Reader, Writer], Coroutine[Any, Any, object]]
@@ -222,3 +225,27 @@ def test_two_cannot_listen_on_one_port() -> None:
 
     with pytest.raises(Exception, match=r"cannot listen on 127\.0\.0\.1:7000"):
         world.run(main)
+
+
+def test_a_proxied_connection_is_as_slow_as_one_between_its_ends() -> None:
+    world = World(1, links_of("member-broker=100ms,member-zookeeper=7s"))
+    tracer = SilentTracer()
+
+    async def main() -> float:
+        await serving(world, echo, 7000)
+        proxy = TcpProxy("members-broker", tracer)
+        port = await proxy.start(7000)
+        return await world.spawn(world.node("client", Kind.MEMBER), asked_twice, port)
+
+    async def asked_twice(port: int) -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"first")
+        await reader.readexactly(5)
+        begun = world.loop.time()
+        writer.write(b"again")
+        await reader.readexactly(5)
+        writer.close()
+        return world.loop.time() - begun
+
+    # There and back, and twice by the proxy, which is on the member's machine.
+    assert world.run(main) == pytest.approx(0.2 + 2 * 60e-6, abs=2 * 40e-6)

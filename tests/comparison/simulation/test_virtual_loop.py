@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from comparison.simulation.links import Latency, Links
-from comparison.simulation.node import CURRENT, Kind, Node
+from comparison.scenarios.plan.links import Duration, Kind, Links
+from comparison.simulation.node import CURRENT, Node
 from comparison.simulation.virtual_loop import Stalled
 from comparison.simulation.world import World, WorldClock
 
@@ -136,7 +136,7 @@ def test_a_frozen_host_goes_on_where_it_was() -> None:
 
 
 def test_a_busy_host_comes_later() -> None:
-    world = World(1, Links(usual=Latency(0), cost_ns=1_000_000))
+    world = World(1, Links(cost=Duration(1_000_000)))
     done: list[float] = []
 
     async def work() -> None:

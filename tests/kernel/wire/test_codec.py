@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import struct
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.serial import entity_writer
 
 from kernel.wire import codec
-from kernel.wire.building import builder
 from kernel.wire.errors import ErrorCode, MalformedFrame, UnsupportedVersion
 from kernel.wire.versions import SERVED, Api
-from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings
+from kernel.wire.writing import joined, writer
+from tests.support.wire.entities import built
+from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings, partial_mappings
 
 HEARTBEAT = {"group_id": "g", "generation_id": 3, "member_id": "m", "group_instance_id": None}
 
@@ -29,7 +32,7 @@ def test_request_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     frame = codec.encode_request(api, version, 7, client_id, body)
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
     request = codec.decode_request(frame[4:])
-    assert request == (api, version, 7, client_id, builder(entity, api, request=True)(body))
+    assert request == (api, version, 7, client_id, built(entity, body))
 
 
 @settings(max_examples=250, deadline=None)
@@ -41,7 +44,21 @@ def test_response_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     frame = codec.encode_response(api, version, -9, body)
     correlation_id, answer = codec.decode_response(api, version, frame[4:])
     assert correlation_id == -9
-    assert answer == builder(entity, api, request=False)(body)
+    assert answer == built(entity, body)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_bytes_are_those_of_kios_writer_whatever_is_missing(data: st.DataObject) -> None:
+    api, version = data.draw(st.sampled_from(SERVED_VERSIONS))
+    request = data.draw(st.booleans())
+    entity = entity_of(api, version, request=request)
+    body = data.draw(partial_mappings(entity))
+    expected = io.BytesIO()
+    entity_writer(entity)(expected, built(entity, body))
+
+    assert joined(writer(entity, api, request=request), body) == expected.getvalue()
+    assert joined(writer(entity, api, request=request), built(entity, body)) == expected.getvalue()
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED_VERSIONS, ids=lambda value: getattr(value, "name", str(value)))

@@ -1,4 +1,7 @@
-"""One run of a scenario in a simulated world: FOLDER SCENARIO DESIGN SEED. Prints its outcome as JSON."""
+"""One run of a scenario or a scenario's file in a simulated world: FOLDER SCENARIO DESIGN SEED [LINKS].
+
+Prints its outcome as JSON.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,23 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from comparison.own_scenarios import names_of
 from comparison.run_folder import provenance
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.runs import performed
 from kernel.trace.words import TimeSource
 
 
-def main(folder: str, scenario: str, design: str, seed: str) -> None:
-    (planned,) = plan([scenario], [design], {"seed": int(seed)})
+def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> None:
+    (name,) = names_of([scenario])
+    (planned,) = plan([name], [design], {"seed": int(seed), "links": links})
     (Path(folder) / "trace").mkdir(parents=True)
     request = RunRequest(
-        scenario=scenario_named(scenario),
+        scenario=scenario_named(name),
         design=design,
         parameters=planned.parameters,
         configuration=configuration(design, planned.parameters),

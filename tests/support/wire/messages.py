@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -24,8 +25,16 @@ def mappings(entity: type[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({field.name: _values(field) for field in fields_of(entity)})
 
 
-def _values(field: Field) -> st.SearchStrategy[Any]:
-    one = mappings(field.nested) if field.nested is not None else _KINDS[field.kind]
+def partial_mappings(entity: type[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Mappings that fill some fields of `entity`, also of what is nested."""
+    each = {field.name: _values(field, partial_mappings) for field in fields_of(entity)}
+    return st.fixed_dictionaries({}, optional=each)
+
+
+def _values(
+    field: Field, of_nested: Callable[[type[Any]], st.SearchStrategy[Any]] = mappings
+) -> st.SearchStrategy[Any]:
+    one = of_nested(field.nested) if field.nested is not None else _KINDS[field.kind]
     values: st.SearchStrategy[Any] = st.lists(one, max_size=2).map(tuple) if field.is_array else one
     # A null tagged field is absent; kio cannot write null for fields with another default.
     return st.none() | values if field.nullable and field.tag is None else values
