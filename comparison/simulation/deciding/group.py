@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.consumers import CONSUMERS, STRATEGY, ConsumerRequest
+from comparison.scenarios.plan.links import LOOPBACK, Kind
 from comparison.scenarios.plan.presets import ZOOKEEPER_TICK_MS
 from comparison.simulation.deciding.classic import ClassicMember
 from comparison.simulation.deciding.commanded import CommandedMember
@@ -19,8 +20,6 @@ from comparison.simulation.deciding.ledger import Ledger
 from comparison.simulation.deciding.member import GROUP, TOPIC, Surroundings
 from comparison.simulation.deciding.member_ids import MemberIds
 from comparison.simulation.deciding.reconciling import TOPIC_ID, ReconcilingMember
-from comparison.simulation.links import LOOPBACK
-from comparison.simulation.node import Kind, Node
 from coordinator.groups.consumer.groups import ConsumerGroups
 from coordinator.groups.consumer.topics import Topic, Topics
 from coordinator.groups.machine import Machine
@@ -31,9 +30,11 @@ from kernel.clock import NS_PER_MS, NS_PER_S
 from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from comparison.scenarios.plan.configuration import Configuration
+    from comparison.scenarios.plan.links import Links
     from comparison.simulation.deciding.member import CountedMember
-    from comparison.simulation.links import Links
     from kernel.designs import Design
 
 FORM, JOIN, CRASH = "form", "join", "crash"
@@ -81,16 +82,15 @@ class CountedGroup:
         self._heap = EventHeap(_START_NS)
         self._random = Random(f"{seed} group")
         delay = links.delays(Random(f"{seed} delays"))
-        member, broker, zookeeper = (
-            Node(kind, kind, number) for number, kind in enumerate((Kind.MEMBER, Kind.BROKER, Kind.ZOOKEEPER))
-        )
 
-        def connecting(one: Node, other: Node) -> partial[Connection]:
+        def connecting(one: Kind, other: Kind) -> partial[Connection]:
             return partial(Connection, self._heap, partial(delay, one, other))
 
-        self._to_zookeeper = connecting(member, zookeeper)
+        self._to_zookeeper = connecting(Kind.MEMBER, Kind.ZOOKEEPER)
         self._ledger = Ledger(self._heap, partitions)
-        ids = MemberIds(self._heap, self._ledger, connecting(broker, zookeeper), self._random, ZOOKEEPER_TICK_MS)
+        ids = MemberIds(
+            self._heap, self._ledger, connecting(Kind.BROKER, Kind.ZOOKEEPER), self._random, ZOOKEEPER_TICK_MS
+        )
         config, _ = BrokerConfig.from_settings({**_ANY_SIZE, **made.broker})
         settings = assignment_settings(config)
         machine = Machine(
@@ -105,7 +105,13 @@ class CountedGroup:
         consumer_settings = consumer_settings_of(config)
         self._coordinator = CountedCoordinator(self._heap, machine, settings, self._ledger, ids)
         self._around = Surroundings(
-            self._heap, self._ledger, self._coordinator, ids, self._random, partitions, connecting(member, broker)
+            self._heap,
+            self._ledger,
+            self._coordinator,
+            ids,
+            self._random,
+            partitions,
+            connecting(Kind.MEMBER, Kind.BROKER),
         )
         self._members: list[CountedMember] = []
         self._killed = 0
@@ -114,7 +120,12 @@ class CountedGroup:
 
     def form(self, members: int) -> Stage:
         """All members start at once."""
-        return self._stage(FORM, lambda: [self._add() for _ in range(members)])
+
+        def start() -> None:
+            for _ in range(members):
+                self._add()
+
+        return self._stage(FORM, start)
 
     def join(self) -> Stage:
         """One more member starts."""
@@ -132,7 +143,7 @@ class CountedGroup:
         """Between heartbeats, or as many pings of a session."""
         return self._made.heartbeat_ms or self._made.session_ms // _SETTLED_HEARTBEATS
 
-    def _stage(self, change: str, make: Any) -> Stage:
+    def _stage(self, change: str, make: Callable[[], None]) -> Stage:
         self._wait_for_phase()
         self._ledger.begin()
         self._coordinator.cpu_ns = 0
