@@ -63,6 +63,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> None:
         """`cost_ns` draws how long a node is busy with each of the callbacks of a turn; the runner never is."""
         self.now_ns = start_ns
+        self._read_ns = 0
         self.network = Network(self, delay_ns)
         self._order = order
         self._cost_ns = cost_ns
@@ -91,6 +92,30 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 else:
                     self._advance()
         return asked.result()
+
+    @property
+    def next_ns(self) -> int | None:
+        """When something happens next, if nothing is ready; None if nothing ever will."""
+        timers = self._timers
+        while timers and timers[0][3] is None and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        return timers[0][0] if timers else None
+
+    def run_until(self, when_ns: int) -> None:
+        """Run all that is due by then; it is then that moment, and nothing is ready.
+
+        However a stretch of time is divided into such calls, the same happens in it.
+        """
+        with self._running():
+            while True:
+                if self._runnable:
+                    self._turn()
+                elif (next_ns := self.next_ns) is not None and next_ns <= when_ns:
+                    self._advance()
+                else:
+                    break
+        self.now_ns = max(self.now_ns, when_ns)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -156,13 +181,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.call_soon(callback, context=context)
         if self._runnable:
             return
-        timers = self._timers
-        while timers and timers[0][3] is None and timers[0][2].cancelled():
-            heapq.heappop(timers)
-            self._cancelled -= 1
-        if not timers:
+        when = self.next_ns
+        if when is None:
             raise Stalled("nothing is ready, and no timer is set")
-        when = timers[0][0]
+        timers = self._timers
         if when > self.now_ns:
             self.now_ns, self._turns = when, 0
         while timers and timers[0][0] == when:
@@ -218,6 +240,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         return self.now_ns / NS_PER_S
+
+    def reading_ns(self) -> int:
+        """The time, or a nanosecond more than at the last reading: whatever comes later is seen to come later."""
+        self._read_ns = read_ns = max(self.now_ns, self._read_ns + 1)
+        return read_ns
 
     def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
         """Have the machine itself do something, whatever becomes of the node that asks for it."""
@@ -279,12 +306,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed declares an overload for TypeVarTuple
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Do it at once: no time passes."""
+        """Do it at once: no time passes.
+
+        What waits for something of the simulated world cannot block: it is a coroutine, which is awaited.
+        """
         done: asyncio.Future[T] = self.create_future()
         try:
-            done.set_result(func(*args))
+            result = func(*args)
         except Exception as error:  # noqa: BLE001  # raised where it is awaited
             done.set_exception(error)
+            return done
+        if asyncio.iscoroutine(result):
+            return self.create_task(result)
+        done.set_result(result)
         return done
 
     # -- the network -------------------------------------------------------------------------------------------------

@@ -31,7 +31,10 @@ _BEGINNING_MS = 1_700_000_000_000
 
 
 class WorldClock:
-    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone."""
+    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone.
+
+    No two readings of a world's clocks are equal, and they tell what came first, as on a real machine.
+    """
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -41,7 +44,7 @@ class WorldClock:
         self._stepped_ms += by_ms
 
     def monotonic_ns(self) -> int:
-        return self._loop.now_ns
+        return self._loop.reading_ns()
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
