@@ -136,7 +136,8 @@ def _observations(cell: Cell, run: Run | CountedRun) -> Iterator[_Observation]:
             value = getattr(change, name)
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
-        yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", _authority_requests(change))
+        if cell.by:
+            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", _authority_requests(change))
 
 
 def _authority_requests(change: Change) -> int:

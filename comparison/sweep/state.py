@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from comparison.results.sweep import CountedRun
+from comparison.results.sweep import FULL_STACK, CountedRun
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.parameters import LargeParameters
+from comparison.scenarios.plan.parameters import LargeParameters, Parameters
 from comparison.scenarios.plan.plugins import kept_plugins
 from comparison.scenarios.run.experiments import Planned
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, complete
@@ -66,6 +66,11 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     at: dict[str, Value | None] = {}  #: the values of its cell (`Cell.at`)
     estimated_s: float = 0.0
+
+    @property
+    def as_made(self) -> Parameters:
+        """The parameters, in the class in which the run was planned."""
+        return Parameters.of(self.parameters) if self.by in ("", FULL_STACK) else self.parameters
 
 
 class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +143,7 @@ def plan_again(stored: RecordedPlan) -> SweepPlan | None:
     first = [
         FirstRun(
             Cell(scenario=run.scenario, design=run.design, at=run.at, by=run.by),
-            Planned(scenario=run.scenario, design=run.design, parameters=run.parameters),
+            Planned(scenario=run.scenario, design=run.design, parameters=run.as_made),
             run.estimated_s,
         )
         for run in stored.runs[: len(stored.runs) // grid.factor]

@@ -59,6 +59,11 @@ class Parameters:
     def topic_names(self) -> tuple[str, ...]:
         return tuple(f"orders-{number}" if self.topics > 1 else "orders" for number in range(self.topics))
 
+    @classmethod
+    def of(cls, given: Parameters, **others: object) -> Self:
+        """The same parameters in this class, overridden by those that are not None."""
+        return cls(**{f.name: getattr(given, f.name) for f in fields(given)}).overridden(**others)
+
     def overridden(self, **given: object) -> Self:
         """These parameters, overridden by those that are not None."""
         known = {f.name for f in fields(self)}
@@ -76,11 +81,6 @@ class LargeParameters(Parameters):
     """Those of a group that is too large to run everything."""
 
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = LARGE_RANGES
-
-    @classmethod
-    def of(cls, given: Parameters, **others: object) -> LargeParameters:
-        """The same parameters, overridden by those that are not None."""
-        return cls(**{f.name: getattr(given, f.name) for f in fields(given)}).overridden(**others)
 
 
 def spread(partitions: list[TopicPartition], index: int) -> TopicPartition:
