@@ -25,10 +25,10 @@ from kernel.clock import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from random import Random
 
     from comparison.scenarios.plan.links import Delay
     from comparison.simulation.node import Node
+    from comparison.simulation.scheduling import Chance
 
 T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
@@ -59,7 +59,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `order` draws who comes first."""
 
     def __init__(
-        self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: Callable[[], int] | None = None
+        self, order: Chance, delay_ns: Delay, *, start_ns: int = 0, cost_ns: Callable[[], int] | None = None
     ) -> None:
         """`cost_ns` draws how long a node is busy with each of the callbacks of a turn; the runner never is."""
         self.now_ns = start_ns
@@ -130,7 +130,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _turn(self) -> None:
         """Let one node run what is ready on it now."""
         runnable = self._runnable
-        place = self._order.randrange(len(runnable)) if len(runnable) > 1 else 0
+        place = self._order.place(runnable)
         node = runnable[place]
         runnable[place] = runnable[-1]
         runnable.pop()
@@ -141,9 +141,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         finally:
             self._current = None
         ready = node.ready
+        busy_ns = self._order.lag_ns(node)
         if self._cost_ns is not None and count and node.kind is not Kind.RUNNER:
+            busy_ns += count * self._cost_ns()
+        if busy_ns and count:
             node.is_busy = True
-            self.at_ns(self.now_ns + count * self._cost_ns(), self._finished, node)
+            self.at_ns(self.now_ns + busy_ns, self._finished, node)
         elif ready:
             self._list(node)
         self._turns += 1

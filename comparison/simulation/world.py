@@ -11,6 +11,7 @@ from comparison.scenarios.plan.links import LOOPBACK, Kind, Links
 from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
 from comparison.simulation.inline_threads import InlineThreads
 from comparison.simulation.node import CURRENT, Node
+from comparison.simulation.scheduling import Chance, Priorities
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
@@ -55,8 +56,9 @@ class World:
 
     def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
         self._seed = seed
+        chance = self.random("order")
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
-            self.random("order"),
+            Priorities(chance, links.priorities) if links.priorities else Chance(chance),
             links.delays(self.random("delays")),
             start_ns=_UPTIME_NS,
             cost_ns=links.costs(self.random("costs")),
