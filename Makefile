@@ -54,8 +54,8 @@ test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers 
 test-containers: setup  ## test ZooKeeper in containers, and a scenario on it (needs a Docker engine, and skips without one)
 	$(BIN)/python -m pytest -m "docker and not long" --durations 5 tests/kernel/zookeeper/containers $(ARGS)
 
-test-long: $(ORIGINALS)  ## run what CI has no time for: more seeds, every fault, kills at every point, the soak, a day's churn, the fuzzer, a million mutated requests
-	$(BIN)/python -m pytest -m "long" $(ARGS)
+test-long: $(ORIGINALS)  ## run what CI has no time for: each property with forty times its examples, more seeds, every fault, kills at every point, the soak, a day's churn, the fuzzer, a million mutated requests
+	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile=thorough $(ARGS)
 
 lint: setup  ## check formatting, lint and types
 	$(BIN)/ruff format --check .

@@ -23,6 +23,7 @@ from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.pages.browser import running_browser
+from tests.support.properties import USUAL
 from tests.support.runs.experiments import Laboratory
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
@@ -31,17 +32,20 @@ from tests.support.zookeeper.proxy import ZooKeeperProxy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# `make test` tries a quarter of the examples that a property asks for, `make test-long` ten times as many.
 # How long an example takes depends more on the machine's other work than on what is tested. And do not explain a
 # failure: that traces every line, which in Python 3.11 can crash the interpreter before the failure is printed.
 settings.register_profile(
-    "untimed",
+    "brief",
     deadline=None,
+    max_examples=USUAL // 4,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 # CI tries the same examples in every run, so that a change fails by what it changed. Everyone else draws new ones.
-settings.register_profile("repeatable", settings.get_profile("untimed"), derandomize=True, database=None)
-settings.load_profile("untimed")
+settings.register_profile("repeatable", settings.get_profile("brief"), derandomize=True, database=None)
+settings.register_profile("thorough", settings.get_profile("brief"), max_examples=10 * USUAL)
+settings.load_profile("brief")
 
 # A thread of kazoo's draws numbers for each ping and retry. One that another test's session has left for a moment would
 # draw them from the generator that Hypothesis watches, and a strategy would be blamed for it.

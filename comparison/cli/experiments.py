@@ -59,6 +59,7 @@ from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.platform.requirements import require_machine
 from kernel.settings import split_pairs
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,8 +71,7 @@ if TYPE_CHECKING:
 
 #: More repeats would take longer than a day: a mistake.
 REPEATS_MAX = 200
-EMBEDDED = "embedded"
-SIMULATED = "simulated"  #: in place of a ZooKeeper, where the plan of a command is shown
+EMBEDDED, MODELLED = "embedded", "modelled"
 
 
 design_option = click.option(
@@ -231,9 +231,8 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     summary = f"{counted(len(planned), 'run')}{several} with seed {options['seed']}"
     if dry_run:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
-        show_plan(
-            _plan_shown(summary, planned, left, SIMULATED if simulated else zookeeper, f"{root}/<time>-{name}"), form
-        )
+        shown_plan = _plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}", simulated=simulated)
+        show_plan(shown_plan, form)
         return Exit.AS_EXPECTED
     require_machine(*(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     if not quiet:
@@ -287,15 +286,22 @@ def _doubts(
 
 
 def _plan_shown(
-    summary: str, planned: Sequence[Planned], left: Sequence[LeftOut], zookeeper: str, folder: str
+    summary: str,
+    planned: Sequence[Planned],
+    left: Sequence[LeftOut],
+    zookeeper: str,
+    folder: str,
+    *,
+    simulated: bool,
 ) -> RunsPlan:
     return RunsPlan(
         summary=summary,
-        seconds=estimated_s(planned, simulated=zookeeper == SIMULATED),
+        seconds=estimated_s(planned, simulated=simulated),
         seed=planned[0].parameters.seed,
         folder=folder,
-        zookeeper=zookeeper,
-        runs=[planned_run(each, estimated_run_s(each, simulated=zookeeper == SIMULATED)) for each in planned],
+        zookeeper=MODELLED if simulated else zookeeper,
+        clock=TimeSource.SIMULATED if simulated else TimeSource.MONOTONIC,
+        runs=[planned_run(each, estimated_run_s(each, simulated=simulated)) for each in planned],
         left_out=left,
     )
 

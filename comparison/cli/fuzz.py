@@ -20,6 +20,7 @@ from comparison.fuzzing.summary import Summary
 from comparison.interrupts import last_words
 from comparison.run_folder import keep_scenario, new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
+from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.screen.progress import RunProgress
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.fuzzing.attempts import Attempt
+    from comparison.fuzzing.schedule import Schedule
 
 _EXITS = {
     Outcome.HELD: Exit.AS_EXPECTED,
@@ -163,6 +165,7 @@ def _show_schedules(wanted: Wanted, root: Path, form: str) -> None:
     if form == "json":
         schedules = [
             {"number": each.number, "design": each.design, "run_seed": each.run_seed, "steps": each.in_words()}
+            | ({"links": each.links, "fixed": each.fixed} if each.simulated else {})
             for each in drawn
         ]
         print_document({"seed": wanted.seed, "folder": f"{root}/<time>-fuzz", "schedules": schedules})
@@ -230,6 +233,10 @@ def _same(value: str, usual: str) -> bool:
     return value == usual or f"{value}.0" == usual
 
 
+def _link(schedule: Schedule) -> tuple[str, ...]:
+    return ("--link", schedule.links) if schedule.links != DEFAULT else ()
+
+
 class _Teller:
     """Says what happens: as text at once, or as one document at the end, with the progress on standard error."""
 
@@ -264,7 +271,7 @@ class _Teller:
         replays = [
             shlex.join(["rebalance-lab", "run", str(path), "--design", schedule.design, *seed, *more])
             for seed in [("--seed", str(schedule.run_seed))]
-            for more in ([("--simulated",), ()] if schedule.simulated else [()])
+            for more in ([("--simulated", *_link(schedule)), ()] if schedule.simulated else [()])
         ]
         self._counterexamples.append(
             {

@@ -9,6 +9,7 @@ import msgspec
 from comparison.cli.documents import print_found
 from comparison.screen.printable import printable
 from comparison.screen.progress import about
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ class RunsPlan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int  #: the first one
     folder: str  #: in which the results would be
     zookeeper: str
+    clock: TimeSource = TimeSource.MONOTONIC
     runs: Sequence[PlannedRun]
     left_out: Sequence[LeftOut]
 
@@ -52,6 +54,8 @@ def _lines(plan: RunsPlan) -> Iterator[str]:
     yield f"would make {plan.summary}, in {about(plan.seconds)}"
     yield f"results: {plan.folder}"
     yield f"ZooKeeper: {plan.zookeeper}"
+    if plan.clock is not TimeSource.MONOTONIC:
+        yield f"clock: {plan.clock}"
     yield "runs:"
     yield from (f"  {run.title}: {about(run.seconds)}" for run in plan.runs)
     if plan.left_out:

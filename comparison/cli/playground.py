@@ -30,6 +30,7 @@ from kernel.platform.interpreter import module_command
 from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from comparison.playground.play.setting_up import Prepared
@@ -46,9 +47,16 @@ _INTERRUPT_S = 10.0
 Examples:
   rebalance-lab playground --open
   rebalance-lab playground --design zookeeper,eager,cooperative --members 4
-  rebalance-lab playground --design zookeeper --partitions 4 --port 8080"""
+  rebalance-lab playground --design zookeeper --partitions 4 --port 8080
+  rebalance-lab playground --simulated --seed 7 --open
+      in virtual time: pause, go slowly, go back, play the same in another design"""
 )
 @design_option
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help="In virtual time, on a modelled network and a modelled ZooKeeper: it can be paused and go back.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in the default browser.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page.  [default: a free one]")
 @click.option("--members", type=int, help=f"Number of members at the start.  [default: {PLAYGROUND.defaults.members}]")
@@ -66,7 +74,7 @@ Examples:
     help="Stop after this many minutes with no page open.",
 )
 @output_option
-def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any) -> int:
+def playground(designs: tuple[str, ...], simulated: bool, opens: bool, port: int, **options: Any) -> int:
     """Watch groups of consumers on a local page, and play against them.
 
     Every design gets a ZooKeeper, brokers and members of its own, as in a run. The page can start, stop, freeze, kill,
@@ -74,9 +82,17 @@ def playground(designs: tuple[str, ...], opens: bool, port: int, **options: Any)
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
-    game = prepared(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
+    prepare = _simulated() if simulated else prepared
+    game = prepare(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
     with last_words(lambda: click.echo(after_interrupt(game.bundle), err=True)):
         return asyncio.run(_play(game, port, opens=opens))
+
+
+def _simulated() -> Callable[..., Prepared]:
+    """What prepares a simulated game. Imported late, as it is seldom needed."""
+    from comparison.playground.simulated.setting_up import prepared as prepared_simulated
+
+    return prepared_simulated
 
 
 async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:

@@ -20,7 +20,7 @@ import coordinator
 import zkconsumer
 from comparison.cli.analysis import analysed, session_of_command
 from comparison.cli.documents import print_document
-from comparison.cli.experiments import EMBEDDED, SIMULATED, planned_run, require_modelled
+from comparison.cli.experiments import EMBEDDED, MODELLED, planned_run, require_modelled
 from comparison.cli.foreign_zookeeper import possible_on, require_zookeeper
 from comparison.cli.options import dry_run_option, form_option, plugin_option, quiet_option, refuse_beside
 from comparison.cli.plans import LeftOut, RunsPlan, show_plan
@@ -59,6 +59,7 @@ from comparison.sweep.tables import write_sweep_tables
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.platform.requirements import require_machine
 from kernel.platform.whole_file import whole_file
+from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,7 +216,7 @@ def _name(source: Path | None, record: RecordedPlan) -> str:
     """The sweep's name: the file's, or the scenarios with a digest of the grid. The same command gives the same."""
     if source is not None:
         return source.stem
-    where = SIMULATED if record.simulated else record.zookeeper
+    where = MODELLED if record.simulated else record.zookeeper
     exact = msgspec.json.encode([record.axes, record.seed, record.seeds, record.repeats, where])
     scenarios = "-".join(map(str, record.axes[SCENARIO]))
     return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
@@ -227,7 +228,8 @@ def _shown(plan: SweepPlan, record: RecordedPlan, folder: Path, spark: SparkChoi
         seconds=_estimated_s(plan, record, spark),
         seed=plan.grid.seed,
         folder=str(folder),
-        zookeeper=SIMULATED if record.simulated else record.zookeeper,
+        zookeeper=MODELLED if record.simulated else record.zookeeper,
+        clock=TimeSource.SIMULATED if record.simulated else TimeSource.MONOTONIC,
         runs=[planned_run(run.planned, run.estimated_s, run.folder) for run in plan.runs],
         left_out=[LeftOut(title=title, reason=reason) for title, reason in plan.left_out],
     )

@@ -7,12 +7,14 @@ drawn by weight, then one of the faults that such a target can have.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.situation import START, Situation, outlasts
 from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
-from comparison.scenarios.plan.membership_vocabulary import Resubscribe
+from comparison.scenarios.plan.links import DEFAULT, PRESETS, PRIORITIES, canonical
+from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
@@ -30,6 +32,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
+from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,19 +67,38 @@ _MS_MOST, _NUMBER_MOST = 1500, 2
 #: What is longer by default is nothing that a run waits for.
 _WAITED_MS_MAX = 60_000
 _TRIES = 40
+#: Of simulated schedules: of those of the zookeeper design, those with fixes; of those at rest, those with a copier.
+_FIXED_SHARE, _COPIED_SHARE = 0.5, 0.2
 
 
 def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Schedule:
-    """Schedule `number` of a seed. A simulated one goes on until it has enough steps, and a fault."""
+    """Schedule `number` of a seed; a simulated one has enough steps, a fault, and a drawn world."""
     rolls = random.Random(f"{seed} {number} {design}")  # reproducible, not secret
     drawn = _Drawing(rolls, design)
     for _ in range(rolls.randint(STEPS_MIN, STEPS_MAX)):
         drawn.add()
-    while simulated and not drawn.is_enough:
-        drawn.add()
+    if simulated:
+        drawn.add_enough()
     steps = drawn.ended()
-    run_seed = rolls.randint(0, SEED_MAX)
-    return Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=run_seed, simulated=simulated)
+    schedule = Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
+    return _in_a_world(schedule, rolls) if simulated else schedule
+
+
+def _in_a_world(schedule: Schedule, rolls: random.Random) -> Schedule:
+    """Plain latencies of one machine in a half of all schedules, and any order of turns in a half."""
+    links = rolls.choice((DEFAULT, DEFAULT, *PRESETS))
+    priorities = rolls.choice((0, 0, 0, 1, 2, 3))
+    return replace(
+        schedule,
+        simulated=True,
+        links=canonical((links, f"{PRIORITIES}={priorities}")),
+        fixed=schedule.design == ZOOKEEPER and rolls.random() < _FIXED_SHARE and not _by_hand(schedule),
+    )
+
+
+def _by_hand(schedule: Schedule) -> bool:
+    """Whether somebody writes owners by hand: then no promise about owners holds."""
+    return any(isinstance(step, Inject) and step.fault == "set-data" for step in schedule.steps)
 
 
 class _Drawing:
@@ -101,10 +123,12 @@ class _Drawing:
             self._hold_after_a_fault()
         self._take(step)
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether a simulated schedule may end here."""
-        return len(self._steps) >= SIMULATED_STEPS_MIN and any(isinstance(step, Inject) for step in self._steps)
+    def add_enough(self) -> None:
+        """Add what a simulated schedule still lacks."""
+        while len(self._steps) < SIMULATED_STEPS_MIN or not any(isinstance(step, Inject) for step in self._steps):
+            self.add()
+        if self._rolls.random() < _COPIED_SHARE and self._situation.allows(CopyWithZombie()):
+            self._take(CopyWithZombie())
 
     def ended(self) -> tuple[Step, ...]:
         ending = self._situation.ending()

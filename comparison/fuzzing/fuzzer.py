@@ -190,6 +190,7 @@ def as_json(attempt: Attempt) -> dict[str, object]:
         "outcome": judgement.outcome,
         "why": judgement.in_words(),
         "seconds": round(attempt.seconds, 1),
+        **({"links": schedule.links, "fixed": schedule.fixed} if schedule.simulated else {}),
         "steps": schedule.in_words(),
         "kinds": list(map(kind_of_step, schedule.steps)),
         "counts": dict(judgement.counts),

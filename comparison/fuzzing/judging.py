@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.figures.deciding import counted_noun
+from comparison.pipeline.figures.with_settings import checked
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.measured import ProcessEnded
+from comparison.pipeline.measured import ProcessEnded, StageEntered
 from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
 
-LOST, SETTLES, TWO_OWNERS, CRASH, TRACEBACK = (
+LOST, SETTLES, TWO_OWNERS, NAMED, CRASH, TRACEBACK = (
     "no record lost",
     "settles",
     "never two owners",
+    "owner nodes kept",
     "no process ends by itself",
     "no traceback",
 )
@@ -108,7 +111,7 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         and verdict.check not in _JUDGED_HERE
         and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
     ]
-    violations += [*two_owners(tables), *crashes(measured), *tracebacks(logs)]
+    violations += [*two_owners(tables), *unnamed(run, measured, tables), *crashes(measured), *tracebacks(logs)]
     unknown = ""
     if run.outcome == "failed":
         if run.error.startswith(_WAITED) and not _open_faults(measured):
@@ -147,14 +150,8 @@ def _open_faults(measured: Measured) -> list[str]:
 
 def two_owners(tables: Tables) -> Iterator[Violation]:
     """In one generation the authority names one owner of a partition; another one only after it cleared the first."""
-    rows = [
-        {**row, "named": kind == "authority_named"}
-        for kind in ("authority_named", "authority_cleared")
-        if kind in tables
-        for row in tables[kind].select(_NAMING).to_pylist()
-    ]
     owners: dict[tuple[object, ...], str] = {}
-    for row in sorted(rows, key=lambda row: (row["t_ns"], row["process"], row["seq"])):
+    for row in _namings(tables):
         partition = tuple(row[name] for name in ("group", "topic", "partition", "epoch"))
         before = owners.pop(partition, row["owner"])
         if not row["named"]:
@@ -166,7 +163,31 @@ def two_owners(tables: Tables) -> Iterator[Violation]:
         owners[partition] = row["owner"]
 
 
+def _namings(tables: Tables) -> list[dict[str, Any]]:
+    """What the authority said about partitions, in order."""
+    rows = [
+        {**row, "named": kind == "authority_named"}
+        for kind in ("authority_named", "authority_cleared")
+        if kind in tables
+        for row in tables[kind].select(_NAMING).to_pylist()
+    ]
+    return sorted(rows, key=lambda row: (row["t_ns"], row["process"], row["seq"]))
+
+
 _NAMING = ["t_ns", "seq", "process", "group", "topic", "partition", "epoch", "owner"]
+
+
+def unnamed(run: Run, measured: Measured, tables: Tables) -> Iterator[Violation]:
+    """With checked releases nobody deletes the owner node of another, so a settled group has one of each partition."""
+    ends = [event.t_ns for event in measured.runner if isinstance(event, StageEntered) and event.stage == "drain"]
+    if run.design != ZOOKEEPER or not ends or not checked(run.parameters.get("settings", {})):
+        return
+    named: dict[tuple[object, ...], bool] = {}
+    for row in _namings(tables):
+        if row["t_ns"] < ends[0]:
+            named[tuple(row[name] for name in ("group", "topic", "partition"))] = row["named"]
+    if left := list(named.values()).count(False):
+        yield Violation(NAMED, f"{counted_noun(left, 'partition')} without an owner node in a settled group")
 
 
 def crashes(measured: Measured) -> Iterator[Violation]:

@@ -10,6 +10,8 @@ from comparison.scenarios.plan.applicability import why_not
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.fields import default_of
+from comparison.scenarios.plan.links import DEFAULT
+from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.scenario import Scenario
@@ -44,6 +46,18 @@ GROUP = Parameters(
 #: the group's offsets to create.
 SIMULATED_GROUP = replace(GROUP, rate=18)
 SIMULATED_SETTINGS: Mapping[str, str] = MappingProxyType({**SETTINGS, "offsets.topic.num.partitions": "4"})
+#: With them, the zookeeper design promises what its original did not.
+FIXES: Mapping[str, str] = MappingProxyType(
+    {
+        "fix.claim.before.offsets": "true",
+        "fix.checked.release": "true",
+        "fix.checked.claim": "true",
+        "fix.commit.fence": "epoch",
+        "fix.sync.before.reads": "true",
+    }
+)
+_PROMISED_BY_FIXES = ("no stale write", "no offset moved back if fenced")
+_PROMISED_TO_COPIERS = ("fenced by epoch",)
 #: Targets that leave an ensemble other than they found it.
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})
 
@@ -60,10 +74,12 @@ class Schedule:
     steps: Steps
     run_seed: int = 0  #: of the run's own choices: who is the owner, how long a phase is; and of a simulated world
     simulated: bool = False
+    links: str = DEFAULT  #: of a simulated world; see `comparison.scenarios.plan.links`
+    fixed: bool = False  #: with FIXES
 
     @property
     def title(self) -> str:
-        return f"{self.number} {self.design}"
+        return f"{self.number} {self.design}" + (f" ({self.world})" if self.world else "")
 
     @property
     def breaks_servers(self) -> bool:
@@ -77,12 +93,14 @@ class Schedule:
         return replace(self, steps=steps)
 
     def scenario(self, name: str = NAME) -> Scenario:
-        settings = SIMULATED_SETTINGS if self.simulated else SETTINGS
+        settings = {**(SIMULATED_SETTINGS if self.simulated else SETTINGS), **(FIXES if self.fixed else {})}
+        copies = any(isinstance(step, CopyWithZombie) for step in self.steps)
         return Scenario(
             name=name,
             symptom=f"Schedule {self.number} of seed {self.seed}, drawn by the fuzzer for {self.design}.",
             look_for=("only safety is judged: what the design promises under all circumstances",),
             steps=self.steps,
+            checks=(*(_PROMISED_BY_FIXES if self.fixed else ()), *(_PROMISED_TO_COPIERS if copies else ())),
             defaults=self.parameters(),
             settings={name: value for name, value in settings.items() if not why_not(self.design, name, value)},
             budget_s=20,
@@ -95,6 +113,12 @@ class Schedule:
     def parameters(self) -> Parameters:
         return replace(SIMULATED_GROUP if self.simulated else GROUP, seed=self.run_seed)
 
+    @property
+    def world(self) -> str:
+        """What else was drawn for a simulated run, in words: '' if nothing was."""
+        links = self.links if self.links != DEFAULT else ""
+        return ", ".join(filter(None, (links, "with fixes" if self.fixed else "")))
+
     def in_words(self) -> str:
         return " · ".join(map(in_words, self.steps))
 
@@ -102,7 +126,7 @@ class Schedule:
 def request_of(schedule: Schedule, run_dir: Path, *, run: str, clock: TimeSource) -> RunRequest:
     """The run of a schedule in a folder, under an id."""
     scenario = schedule.scenario()
-    parameters = scenario.parameters({})
+    parameters = scenario.parameters({"links": schedule.links})
     return RunRequest(
         scenario=scenario,
         design=schedule.design,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
-from comparison.scenarios.plan.membership_vocabulary import Resubscribe
+from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
 from comparison.scenarios.plan.points import POINTS
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
@@ -32,7 +32,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
-from kernel.designs import DESIGNS
+from kernel.designs import DESIGNS, EAGER
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -136,6 +136,8 @@ class Situation:
             case CutAuthority() | CutEnsemble():
                 # The member at the server that is cut off was chosen before the start, and must be there.
                 return self._is_known and len(self.places) == self.size and not self._brokers_broken
+            case CopyWithZombie():
+                return self._design == EAGER and not self._brokers_broken  # brokers fence producers in any design
             case _:
                 return False
 

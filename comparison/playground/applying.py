@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def applied(snapshot: messages.Snapshot, increment: messages.Increment) -> messages.Snapshot:
     """The snapshot after an increment, which must be the next one."""
     assert increment.seq == snapshot.seq + 1, f"increment {increment.seq} after {snapshot.seq}"
-    status = {}
+    status: dict[str, object] = {}
     changes: dict[str, list[messages.AnyChange]] = {}
     for change in increment.changes:
-        if isinstance(change, messages.StatusChanged):
-            status = {name: getattr(change, name) for name in change.__struct_fields__}
+        if isinstance(change, messages.StatusChanged | messages.SimulationChanged):
+            status |= {name: getattr(change, name) for name in change.__struct_fields__}
         else:
             changes.setdefault(change.design, []).append(change)
     groups = tuple(
@@ -56,7 +56,7 @@ def changed(
                 feed.append(change.sentence)
             case messages.IntervalChanged():
                 intervals[change.interval.id] = change.interval
-            case messages.StatusChanged():
+            case messages.StatusChanged() | messages.SimulationChanged():
                 pass
             case _:
                 single |= {name: getattr(change, name) for name in change.__struct_fields__ if name != "design"}

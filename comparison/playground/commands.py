@@ -70,7 +70,48 @@ class Stop(Command, frozen=True, kw_only=True, tag="stop"):
     """End the game in all designs, and analyse what was played."""
 
 
-AnyCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo | Stop
+# -- of a simulated game, to all of it ---------------------------------------------------------------------------------
+
+SPEED_MIN, SPEED_MAX = 0.1, 100
+
+
+class SetPace(Command, frozen=True, kw_only=True, tag="pace"):
+    """Let virtual time stand still or go on, and how fast; None leaves it as it is."""
+
+    paused: bool | None = None
+    speed: Annotated[float, Meta(ge=SPEED_MIN, le=SPEED_MAX)] | None = None
+
+
+class NextEvent(Command, frozen=True, kw_only=True, tag="next-event"):
+    """Let time go on up to the next event of a group, and stand still there."""
+
+
+class GoBack(Command, frozen=True, kw_only=True, tag="back"):
+    """Run again from the seed, with the commands before this moment, up to it; time then stands still."""
+
+    to_ms: Annotated[int, Meta(ge=0)]
+
+
+class PlaySame(Command, frozen=True, kw_only=True, tag="same"):
+    """Run again from the seed up to now, with the commands of one design in another one as well.
+
+    It is shown beside the others, or in the place of `design` if there is no room.
+    """
+
+    design: str
+    other: str
+
+
+class PlayAnew(Command, frozen=True, kw_only=True, tag="anew"):
+    """Begin again from the seed without any command, in these designs; in those that are shown if there are none."""
+
+    played: tuple[str, ...] = ()
+
+
+SimulatedCommand = SetPace | NextEvent | GoBack | PlaySame | PlayAnew
+AnyCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo | Stop | SimulatedCommand
+#: What is given to groups.
+GroupCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo
 
 
 class Answer(Struct, frozen=True, kw_only=True):

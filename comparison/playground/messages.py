@@ -5,7 +5,8 @@ Everything is a msgspec struct, sent as JSON. The types of a union are distingui
 The page first gets a `Snapshot`, which has everything, and then each `Increment`, numbered by `seq` without a gap, with
 the changes since the one before. `comparison.playground.applying` applies one to the other, as the page does. A page
 that has missed some gets a new snapshot. All times are `at_ms`: milliseconds since the game began, on one clock for all
-designs. An increment comes at least once a second, so that lanes can scroll between two of them.
+designs; of virtual time in a simulated game. An increment comes at least once a second, so that lanes can scroll
+between two of them. A simulated game may begin again: every page then gets a snapshot, whatever it has.
 
 A member is named by its place (`m2`), also after a restart; a partition by topic and number (`orders-3`). Names and
 texts may come from outside: a page shows them as text, never as markup.
@@ -206,6 +207,29 @@ class Limits(Struct, frozen=True, kw_only=True):
     lanes_ms: int = 180_000  #: how long a closed interval is kept
 
 
+class TimeState(StrEnum):
+    """What simulated time does."""
+
+    FORMING = "forming"  #: it goes on as fast as it can, until the first members share the partitions
+    RUNNING = "running"
+    PAUSED = "paused"
+    REPLAYING = "replaying"  #: it runs again from the seed, as fast as it can, up to `until_ms`
+
+
+class Simulation(Struct, frozen=True, kw_only=True):
+    """How a simulated game goes on."""
+
+    seed: int
+    designs: tuple[str, ...] = ()  #: that can be played
+    beside: int = 0  #: so many of them at once
+    time: TimeState = TimeState.FORMING
+    speed: float = 1.0  #: virtual seconds in a second, as asked for
+    reached: float = 0.0  #: what this machine manages of it, if less; 0 if it manages it
+    until_ms: int = 0
+    event: str = ""  #: the one that time was stopped at by a step
+    take: int = 0  #: how often the game has begun again from the seed
+
+
 class Snapshot(Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
     """Everything, as of increment `seq`."""
 
@@ -217,13 +241,14 @@ class Snapshot(Struct, frozen=True, kw_only=True, tag_field="type", tag="snapsho
     report: str = ""  #: the path of report.html, once there is one
     limits: Limits = Limits()
     groups: tuple[Group, ...] = ()
+    simulation: Simulation | None = None  #: of a simulated game
 
 
 # -- game to page: changes ---------------------------------------------------------------------------------------------
 
 
 class Change(Struct, frozen=True, kw_only=True, tag_field="type"):
-    """Base of all changes but `StatusChanged`, which has no design."""
+    """Base of all changes but `StatusChanged` and `SimulationChanged`, which have no design."""
 
     design: str
 
@@ -235,6 +260,12 @@ class StatusChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="st
     reason: str = ""
     run_folder: str = ""
     report: str = ""
+
+
+class SimulationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="simulation"):
+    """How a simulated game goes on."""
+
+    simulation: Simulation
 
 
 class MemberChanged(Change, frozen=True, kw_only=True, tag="member"):
@@ -294,6 +325,7 @@ class RateChanged(Change, frozen=True, kw_only=True, tag="rate"):
 
 AnyChange = (
     StatusChanged
+    | SimulationChanged
     | MemberChanged
     | PartitionChanged
     | CountersChanged

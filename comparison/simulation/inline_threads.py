@@ -63,17 +63,10 @@ class InlineWorker(Worker[Item]):
 
 
 class InlineThreads(Threads):
-    """All threads of a node; for the time that they would take, no time passes.
-
-    What waits for something of the simulated world cannot block: it is a coroutine, which `run` awaits.
-    """
+    """All threads of a node; for the time that they would take, no time passes."""
 
     def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> asyncio.Future[T]:
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(None, partial(work, *arguments, **named))
-        if not done.cancelled() and done.exception() is None and asyncio.iscoroutine(waiting := done.result()):
-            return loop.create_task(waiting)
-        return done
+        return asyncio.get_running_loop().run_in_executor(None, partial(work, *arguments, **named))
 
     async def compute(self, work: Callable[[], T], name: str) -> T:
         return work()

@@ -20,6 +20,7 @@ from comparison.logs import PrintableFormatter
 from comparison.scenarios.plan.links import Kind
 from comparison.scenarios.processes.host import Host
 from comparison.simulation.node import CURRENT
+from kernel.clock import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from kernel.runtime import Runtime
 
 log = logging.getLogger(__name__)
+
+#: Until a process acts on a line of the runner's. The log of ZooKeeper, by which runs are judged, tells milliseconds
+#: apart: what a change brings about must not come in the same one.
+_ACTS_NS = 2 * NS_PER_MS
 
 _BROKERS = "comparison.scenarios.processes.broker_process"
 
@@ -116,10 +121,14 @@ class SimulatedProcess:
             self.ended.set_result(code)
 
     def write(self, line: bytes) -> None:
-        self.input.write(line)
+        self._after_a_while(self.input.write, line)
 
     def close(self) -> None:
-        self.input.close()
+        self._after_a_while(self.input.close)
+
+    def _after_a_while(self, what: Callable[..., None], *arguments: bytes) -> None:
+        loop = self._world.loop
+        loop.at_ns(loop.now_ns + _ACTS_NS, what, *arguments)
 
     def signal(self, number: Signals) -> None:
         if not self.node.is_alive:

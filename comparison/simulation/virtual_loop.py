@@ -25,10 +25,10 @@ from kernel.clock import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-    from random import Random
 
     from comparison.scenarios.plan.links import Delay
     from comparison.simulation.node import Node
+    from comparison.simulation.scheduling import Chance
 
 T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
@@ -59,10 +59,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `order` draws who comes first."""
 
     def __init__(
-        self, order: Random, delay_ns: Delay, *, start_ns: int = 0, cost_ns: Callable[[], int] | None = None
+        self, order: Chance, delay_ns: Delay, *, start_ns: int = 0, cost_ns: Callable[[], int] | None = None
     ) -> None:
         """`cost_ns` draws how long a node is busy with each of the callbacks of a turn; the runner never is."""
         self.now_ns = start_ns
+        self._read_ns = 0
         self.network = Network(self, delay_ns)
         self._order = order
         self._cost_ns = cost_ns
@@ -92,6 +93,30 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                     self._advance()
         return asked.result()
 
+    @property
+    def next_ns(self) -> int | None:
+        """When something happens next, if nothing is ready; None if nothing ever will."""
+        timers = self._timers
+        while timers and timers[0][3] is None and timers[0][2].cancelled():
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        return timers[0][0] if timers else None
+
+    def run_until(self, when_ns: int) -> None:
+        """Run all that is due by then; it is then that moment, and nothing is ready.
+
+        However a stretch of time is divided into such calls, the same happens in it.
+        """
+        with self._running():
+            while True:
+                if self._runnable:
+                    self._turn()
+                elif (next_ns := self.next_ns) is not None and next_ns <= when_ns:
+                    self._advance()
+                else:
+                    break
+        self.now_ns = max(self.now_ns, when_ns)
+
     @contextmanager
     def _running(self) -> Iterator[None]:
         self._is_running = True
@@ -105,7 +130,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _turn(self) -> None:
         """Let one node run what is ready on it now."""
         runnable = self._runnable
-        place = self._order.randrange(len(runnable)) if len(runnable) > 1 else 0
+        place = self._order.place(runnable)
         node = runnable[place]
         runnable[place] = runnable[-1]
         runnable.pop()
@@ -116,9 +141,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         finally:
             self._current = None
         ready = node.ready
+        busy_ns = self._order.lag_ns(node)
         if self._cost_ns is not None and count and node.kind is not Kind.RUNNER:
+            busy_ns += count * self._cost_ns()
+        if busy_ns and count:
             node.is_busy = True
-            self.at_ns(self.now_ns + count * self._cost_ns(), self._finished, node)
+            self.at_ns(self.now_ns + busy_ns, self._finished, node)
         elif ready:
             self._list(node)
         self._turns += 1
@@ -156,13 +184,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.call_soon(callback, context=context)
         if self._runnable:
             return
-        timers = self._timers
-        while timers and timers[0][3] is None and timers[0][2].cancelled():
-            heapq.heappop(timers)
-            self._cancelled -= 1
-        if not timers:
+        when = self.next_ns
+        if when is None:
             raise Stalled("nothing is ready, and no timer is set")
-        when = timers[0][0]
+        timers = self._timers
         if when > self.now_ns:
             self.now_ns, self._turns = when, 0
         while timers and timers[0][0] == when:
@@ -218,6 +243,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         return self.now_ns / NS_PER_S
+
+    def reading_ns(self) -> int:
+        """The time, or a nanosecond more than at the last reading: whatever comes later is seen to come later."""
+        self._read_ns = read_ns = max(self.now_ns, self._read_ns + 1)
+        return read_ns
 
     def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
         """Have the machine itself do something, whatever becomes of the node that asks for it."""
@@ -279,12 +309,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]  # typeshed declares an overload for TypeVarTuple
         self, executor: object, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """Do it at once: no time passes."""
+        """Do it at once: no time passes.
+
+        What waits for something of the simulated world cannot block: it is a coroutine, which is awaited.
+        """
         done: asyncio.Future[T] = self.create_future()
         try:
-            done.set_result(func(*args))
+            result = func(*args)
         except Exception as error:  # noqa: BLE001  # raised where it is awaited
             done.set_exception(error)
+            return done
+        if asyncio.iscoroutine(result):
+            return self.create_task(result)
+        done.set_result(result)
         return done
 
     # -- the network -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from comparison.scenarios.plan.links import LOOPBACK, Kind, Links
 from comparison.simulation.broker_sockets import SimulatedListener, SimulatedReadiness
 from comparison.simulation.inline_threads import InlineThreads
 from comparison.simulation.node import CURRENT, Node
+from comparison.simulation.scheduling import Chance, Priorities
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
 from kernel.broker.loop.readiness import Readiness
@@ -31,7 +32,10 @@ _BEGINNING_MS = 1_700_000_000_000
 
 
 class WorldClock:
-    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone."""
+    """A node's clock: virtual time, and a wall clock that can be stepped for this node alone.
+
+    No two readings of a world's clocks are equal, and they tell what came first, as on a real machine.
+    """
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -41,7 +45,7 @@ class WorldClock:
         self._stepped_ms += by_ms
 
     def monotonic_ns(self) -> int:
-        return self._loop.now_ns
+        return self._loop.reading_ns()
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
@@ -52,8 +56,9 @@ class World:
 
     def __init__(self, seed: int, links: Links = LOOPBACK) -> None:
         self._seed = seed
+        chance = self.random("order")
         self.loop = VirtualLoop(  # type: ignore[abstract]  # it lacks what waits for the real world
-            self.random("order"),
+            Priorities(chance, links.priorities) if links.priorities else Chance(chance),
             links.delays(self.random("delays")),
             start_ns=_UPTIME_NS,
             cost_ns=links.costs(self.random("costs")),

@@ -1,7 +1,7 @@
 """The modelled ZooKeeper as a run starts and breaks it: the simulated world's part of `kernel.zookeeper.servers`.
 
 Each server runs on a node of its own. What blocks with real servers until something has happened is a coroutine here,
-which `InlineThreads` awaits.
+which the loop awaits.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class GroupFold:
 
     # -- out --------------------------------------------------------------------------------------------------
 
-    def drain(self, at_ms: int, before: messages.Group) -> list[messages.AnyChange]:
-        """What has changed since the last call, after which the group was as `before`."""
-        if not self._over:
+    def drain(self, at_ms: int, before: messages.Group, *, tells: bool = True) -> list[messages.AnyChange]:
+        """What has changed since the last call, after which the group was as `before`; sentences only if it `tells`."""
+        if not self._over and tells:
             self._ownership.advance(at_ms)
         design, roster = self._design, self._roster
         leader = roster.decider if self._coordinator is not None else ""
@@ -117,7 +117,8 @@ class GroupFold:
         if self._rate != before.rate:
             found.append(messages.RateChanged(design=design, rate=self._rate))
         found += [messages.IntervalChanged(design=design, interval=each) for each in self._lanes.drained()]
-        found += [messages.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
+        if tells:
+            found += [messages.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
         return found
 
     def _partition(self, name: str) -> messages.Partition:

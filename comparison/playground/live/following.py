@@ -67,12 +67,12 @@ class Follower:
         """Put an event that is in no file in its place; it has `ns` and `kind` as all do."""
         self._held.append(event)
 
-    def read(self, now_ns: int) -> list[Event]:
+    def read(self, now_ns: int, slack_ns: int = SLACK_NS) -> list[Event]:
         """The events that are complete at this time, and were not given out before."""
         for path in sorted(self._folder.glob("*.jsonl")):
             if path.name not in self._tails and self._wanted(path.stem):
                 self._tails[path.name] = Tail(path)
-        until_ns = now_ns - SLACK_NS
+        until_ns = now_ns - slack_ns
         for tail in self._tails.values():
             self._held += tail.read()
             if tail.has_more:

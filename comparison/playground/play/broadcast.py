@@ -7,6 +7,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from comparison.playground.applying import applied
 from comparison.playground.messages import Increment
 
@@ -39,6 +41,12 @@ class Broadcast:
         increment = Increment(seq=self.snapshot.seq + 1, at_ms=at_ms, changes=tuple(changes))
         self.snapshot = applied(self.snapshot, increment)
         self._increments.append(increment)
+        self._wake()
+
+    def begin_again(self, first: Snapshot) -> None:
+        """Go on from this snapshot, whatever its `seq` is: every page gets it."""
+        self.snapshot = replace(first, seq=self.snapshot.seq + 1)
+        self._increments.clear()
         self._wake()
 
     def end(self) -> None:

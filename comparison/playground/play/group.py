@@ -116,6 +116,11 @@ class PlayedGroup:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.on_over()
 
+    @property
+    def is_formed(self) -> bool:
+        """Whether the first members have settled, or somebody plays already."""
+        return self._is_measured
+
     def stop(self) -> None:
         self._stopping.set()
 

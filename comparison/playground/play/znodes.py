@@ -6,12 +6,16 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.playground.live.tree import Seen
+from kernel.runtime import REAL
 from kernel.trace.writer import SilentTracer
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kernel.runtime import Runtime
 
 _TIMEOUT_MS = 10_000
 
@@ -24,7 +28,7 @@ class TreeReader:
         self._root = root
 
     @classmethod
-    async def open(cls, connect_string: str, root: str) -> TreeReader:
+    async def open(cls, connect_string: str, root: str, runtime: Runtime = REAL) -> TreeReader:
         """Raises `Unavailable`."""
         session = await ZooKeeperSession.open(
             connect_string,
@@ -33,6 +37,7 @@ class TreeReader:
             tracer=SilentTracer(),
             name="tree",
             retry_forever=True,
+            bridge=runtime.edge(Bridge),
         )
         return cls(session, root)
 

@@ -7,6 +7,7 @@ import { Lanes } from "./lanes.js";
 import { Machine } from "./machine.js";
 import { Members } from "./members.js";
 import { Steps } from "./steps.js";
+import { SameAgain } from "./time.js";
 import { Tree } from "./tree.js";
 
 const COUNTERS = {
@@ -26,7 +27,8 @@ const ALARMS = ["two_delivering_ms", "moved_back"];
 const SIGNS = { info: ["·", ""], act: ["▶", "played: "], notice: ["!", "notice: "], alarm: ["⚠", "alarm: "] };
 
 export class GroupColumn {
-  constructor(group, give, toWhom) {
+  // `turn` sends a command to the game as a whole, if it is simulated.
+  constructor(group, give, toWhom, turn) {
     this.glance = html("p", { class: "glance", "data-part": "glance" });
     this.counters = html("dl", { class: "counters", "data-part": "counters" });
     this.feed = html("div", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
@@ -36,7 +38,9 @@ export class GroupColumn {
     if (group.table.length) this.parts.push(new Steps(group, give));
     [this.lanes, this.members] = this.parts;
     this.steps = this.parts.find((each) => each instanceof Steps);
-    const title = html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design);
+    this.same = turn ? new SameAgain(group.design, turn) : null;
+    const title = html("div", { class: "head" }, html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design),
+      ...(this.same ? [this.same.root] : []));
     this.root = html("section", { class: "group", "data-design": group.design, "aria-label": group.design }, title,
       this.glance, this.counters, this.lanes.root, html("div", {}, this.members.root, ...(this.steps ? [this.steps.root] : [])),
       html("section", { class: "feed-part", "data-part": "feed" }, html("h3", {}, "What happens"), this.feed),
@@ -49,6 +53,7 @@ export class GroupColumn {
     this.tell(group);
     this.lanes.update(group, now, rowsOf);
     this.members.update(group, now);
+    this.same?.update(now);
     for (const each of this.parts.slice(2)) each.update(group, now);
   }
 

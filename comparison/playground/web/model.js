@@ -42,6 +42,10 @@ export function apply(now, increment) {
       for (const name of ["status", "reason", "run_folder", "report"]) now[name] = change[name];
       continue;
     }
+    if (change.type === "simulation") {
+      now.simulation = change.simulation;
+      continue;
+    }
     const group = now.groups.find((each) => each.design === change.design);
     if (group) CHANGES[change.type]?.(group, change, now.limits);
   }

@@ -4,6 +4,7 @@ import { Connection } from "./connection.js";
 import { clock, html, put, say } from "./elements.js";
 import { GroupColumn } from "./group.js";
 import { crowded } from "./lanes.js";
+import { VirtualTime } from "./time.js";
 import { Tours } from "./tours.js";
 
 const BEHIND_MS = 250;    // the picture is a little late, so that bars end where they end, not before
@@ -17,7 +18,7 @@ const STATUS = {
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
 const columns = new Map();
-let game = null, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting;
+let game = null, take = 0, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting;
 
 // -- commands -----------------------------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ const giveFrom = (design) => (command, label, isHereOnly = false) =>
 const windowMs = () => Number(part("window").value);
 
 function columnOf(group) {
-  const column = new GroupColumn(group, giveFrom(group.design), toWhom);
+  const column = new GroupColumn(group, giveFrom(group.design), toWhom, game.simulation ? give : null);
   column.lanes.windowMs = windowMs();
   columns.set(group.design, column);
   part("groups").append(column.root);
@@ -50,8 +51,20 @@ function columnOf(group) {
   return column;
 }
 
+// The game has begun again from the seed: nothing of what was shown may stay.
+function clear() {
+  take = game.simulation.take;
+  const focused = document.activeElement?.closest(".group")?.dataset.design;
+  columns.clear();
+  part("groups").replaceChildren();
+  part("jump").replaceChildren();
+  if (focused) part("groups").focus();
+}
+
 function draw() {
   isDrawn = true;
+  if (game.simulation && game.simulation.take !== take) clear();
+  time.update(game);
   const rowsOf = crowded(game.groups, game.at_ms - windowMs());
   for (const group of game.groups) (columns.get(group.design) ?? columnOf(group)).update(group, game, rowsOf);
   const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
@@ -79,7 +92,8 @@ function showEnd() {
 // The time that the right edge of the lanes shows.
 function shownMs(at) {
   if (game.status === "ended" || game.status === "failed" || stands.matches) return game.at_ms;
-  return Math.max(0, game.at_ms + Math.min(at - receivedAt, AHEAD_MS) - BEHIND_MS);
+  const since = Math.min(at - receivedAt, AHEAD_MS);
+  return game.simulation ? time.shownMs(since, BEHIND_MS) : Math.max(0, game.at_ms + since - BEHIND_MS);
 }
 
 function frame(at) {
@@ -94,7 +108,7 @@ function frame(at) {
         column.lanes.move(now);
       }
     }
-    if (isTick) document.title = `${clock(now)} Playground of rebalance-lab`;
+    if (isTick) document.title = `${clock(now)} Playground of rebalance-lab${game.simulation ? " (simulated)" : ""}`;
   }
   requestAnimationFrame(frame);
 }
@@ -106,7 +120,8 @@ function hold() {
 
 // -- beginning ----------------------------------------------------------------------------------------------------------
 
-const tours = new Tours(part("tour"), (command, label) => give(command, label));
+const time = new VirtualTime((command, label) => give(command, label));
+const tours = new Tours(part("tour"), (command, label) => give(command, label), (designs) => time.anew(designs));
 const connection = new Connection((now) => {
   game = now;
   receivedAt = performance.now();
@@ -142,10 +157,15 @@ const KEYS = {
   n: () => [...columns.values()].some((each) => each.steps?.letGo()), b: turn, h: hold, t: () => tours.toggle(),
   "?": () => part("keys").showModal(),
 };
+const KEYS_OF_TIME = {
+  p: () => time.pause(), e: () => time.nextEvent(), ",": () => time.change(-1), ".": () => time.change(1),
+  z: () => time.back(game.at_ms - 1000),
+};
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches("select, textarea, input:not([type=radio], [type=checkbox])");
   if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open]")) return;
-  if (!part("keys-on").checked || !Object.hasOwn(KEYS, event.key)) return;
+  const keys = game?.simulation ? { ...KEYS, ...KEYS_OF_TIME } : KEYS;
+  if (!part("keys-on").checked || !Object.hasOwn(keys, event.key)) return;
   event.preventDefault();
-  KEYS[event.key]();
+  keys[event.key]();
 });

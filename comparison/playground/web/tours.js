@@ -6,10 +6,11 @@ const ENDED_MS = 10_000, POLL_MS = 50;
 const tours = fetch("tours.json").then((answer) => answer.json());
 
 export class Tours {
-  // `give` sends a command to the designs that it names.
-  constructor(root, give) {
+  // `give` sends a command to the designs that it names; `anew` begins a simulated game again in some designs.
+  constructor(root, give, anew) {
     this.root = root;
     this.give = give;
+    this.anew = anew;
     this.tour = null;
     this.isAwaited = false;
     tours.then((all) => {
@@ -37,16 +38,18 @@ export class Tours {
     this.point(null);
     const running = this.game.groups.map((each) => each.design);
     const list = html("ul", { class: "tour-list" }, ...this.all.map((tour) => {
-      const canBegin = tour.designs.every((each) => running.includes(each));
+      const canBegin = this.game.simulation || tour.designs.every((each) => running.includes(each));
       const item = html("li", {}, html("strong", {}, tour.title), ` ${tour.about} `);
       if (canBegin) item.append(html("button", { type: "button", onclick: () => this.begin(tour) }, `Begin: ${tour.title}`));
       else item.append(html("span", { class: "faint" }, "It needs other designs: ", html("code", {}, commandLine(tour))));
       return item;
     }));
-    this.fill("Guided tours", list, html("div", { class: "tools" }, this.button("Close", () => this.close())));
+    const about = this.game.simulation ? [html("p", {}, "Each tour begins again from the start, in its own designs.")] : [];
+    this.fill("Guided tours", ...about, list, html("div", { class: "tools" }, this.button("Close", () => this.close())));
   }
 
-  begin(tour) {
+  async begin(tour) {
+    if (this.game.simulation && !(await this.anew(tour.designs))) return;
     this.tour = tour;
     this.go(0);
   }

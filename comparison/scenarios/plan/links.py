@@ -6,6 +6,8 @@ A text says it, as `--link` takes it and a result keeps it: parts with commas be
 - `1ms`, or `1ms±.5`: the delay of every packet, drawn evenly from .5 to 1.5 ms. `+-` says the same.
 - `member-broker=1ms±.5`: that of packets between two kinds of processes, in both directions.
 - `cost=20us±5`: how long a process is busy with each callback; without it, computing takes no time.
+- `priorities=3`: processes have drawn priorities, by which they take turns, and at so many moments one becomes the last
+  and slow (`comparison.simulation.scheduling`); without it, who is ready comes in any order.
 
 The runner, which produces as well, is beside everybody: its delays are those of `loopback` unless they are given. Its
 proxies stand in the middle of links, and a packet goes on from one as from the process that sent it.
@@ -38,7 +40,8 @@ _UNIT = "(s|ms|us|µs|μs|ns)"
 _TIME = re.compile(rf"{_NUMBER} ?{_UNIT}(?: ?(?:±|\+-|\+/-) ?{_NUMBER} ?{_UNIT}?)?")
 #: A longer delay outlasts every timer: a mistake.
 _MOST_NS = 10 * _UNITS["s"]
-_COST = "cost"
+_COST, PRIORITIES = "cost", "priorities"
+_PRIORITIES_MAX = 9
 _EXAMPLES = "or a time such as 1ms±0.5, member-broker=1ms±0.5, cost=20us"
 
 
@@ -94,12 +97,14 @@ class Links:
     usual: Duration = _ONE_MACHINE
     between: Mapping[frozenset[Kind], Duration] = field(default_factory=dict)
     cost: Duration | None = None  #: of each callback
+    priorities: int = 0  #: how often one becomes the last; 0: there are none
 
     def __str__(self) -> str:
         named = [name for name, usual in PRESETS.items() if usual == self.usual]
         pairs = [f"{one}-{other}={self.between[ends]}" for ends, (one, other) in _PAIRS.items() if ends in self.between]
         cost = [] if self.cost is None else [f"{_COST}={self.cost}"]
-        return ",".join([*(named or [str(self.usual)]), *pairs, *cost])
+        priorities = [f"{PRIORITIES}={self.priorities}"] if self.priorities else []
+        return ",".join([*(named or [str(self.usual)]), *pairs, *cost, *priorities])
 
     def delay(self, one: Kind, other: Kind) -> Duration:
         """That of a packet between two processes, in either direction."""
@@ -133,6 +138,7 @@ def links_of(text: str) -> Links:
     usual: Duration | None = None
     between: dict[frozenset[Kind], Duration] = {}
     cost: Duration | None = None
+    priorities = 0
     for part in filter(None, (part.strip() for part in text.split(","))):
         ends, equals, time = (each.strip() for each in part.partition("="))
         if not equals:
@@ -143,6 +149,8 @@ def links_of(text: str) -> Links:
             if cost is not None:
                 raise ConfigurationError(f"--link {_COST} is given twice. Leave one out")
             cost = _duration(part, time)
+        elif ends == PRIORITIES:
+            priorities = _priorities(part, time)
         else:
             pair = _pair(part, ends)
             if pair in between:
@@ -150,7 +158,8 @@ def links_of(text: str) -> Links:
             between[pair] = _duration(part, time)
     without = Links(usual=usual or _ONE_MACHINE)
     between = {ends: given for ends, given in between.items() if given != without.delay(*_PAIRS[ends])}
-    return replace(without, between=between, cost=cost if cost is not None and cost.ns else None)
+    cost = cost if cost is not None and cost.ns else None
+    return replace(without, between=between, cost=cost, priorities=priorities)
 
 
 def canonical(texts: Iterable[str]) -> str:
@@ -164,6 +173,12 @@ def _usual(part: str) -> Duration:
     if _TIME.match(part):
         return _duration(part, part)
     raise ConfigurationError(unknown("--link", part, PRESETS, hint=f"Use {', '.join(PRESETS)}, {_EXAMPLES}"))
+
+
+def _priorities(part: str, number: str) -> int:
+    if not re.fullmatch("[0-9]", number):
+        raise ConfigurationError(f"--link {part}: use a number from 0 to {_PRIORITIES_MAX}")
+    return int(number)
 
 
 def _pair(part: str, ends: str) -> frozenset[Kind]:

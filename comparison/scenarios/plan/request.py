@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
 from kernel.trace.words import TimeSource
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.scenario import Scenario
     from kernel.trace.events import Role
+
+
+def simulated_run(scenario: str, design: str, parameters: Parameters) -> str:
+    """The id of a simulated run, which is the same whenever it is made."""
+    links = () if parameters.links == DEFAULT else (parameters.links,)
+    return "/".join(("simulated", scenario, design, f"seed-{parameters.seed}", *links))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

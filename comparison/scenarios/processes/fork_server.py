@@ -33,7 +33,7 @@ from kernel.runtime import REAL
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
 PRELOADED = (
     "comparison.scenarios.processes.member_process",
@@ -118,15 +118,21 @@ class ForkServer:
         return self._process.pid
 
     @classmethod
-    async def open(cls) -> ForkServer:
-        """Start the process; `spawn` may be called at once. Raises `EnvironmentFault` when it cannot be started."""
+    async def open(cls, preloaded: Sequence[str] = PRELOADED) -> ForkServer:
+        """Start the process, which loads these modules; `spawn` may be called at once.
+
+        Raises `EnvironmentFault` when it cannot be started.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         with theirs:
             try:
                 process = await asyncio.create_subprocess_exec(
                     *module_command(
-                        "comparison.scenarios.processes.fork_server", str(theirs.fileno()), str(os.getpid())
+                        "comparison.scenarios.processes.fork_server",
+                        str(theirs.fileno()),
+                        str(os.getpid()),
+                        *preloaded,
                     ),
                     stdin=asyncio.subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
@@ -295,7 +301,7 @@ def main() -> None:
     leave_out_hypothesis()
     channel = socket.socket(fileno=int(sys.argv[1]))
     set_parent_death_signal(int(sys.argv[2]))
-    for module in PRELOADED:
+    for module in sys.argv[3:]:
         importlib.import_module(module)
     importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
     gc.freeze()

@@ -18,9 +18,8 @@ from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
-from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
-from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.request import RunRequest, simulated_run
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import RunOutcome, live
 from kernel.designs import EAGER
@@ -63,8 +62,7 @@ class Planned:
     @property
     def simulated_run(self) -> str:
         """The id of a simulated run, which is the same whenever it is made."""
-        links = () if self.parameters.links == DEFAULT else (self.parameters.links,)
-        return "/".join(("simulated", self.scenario, self.design, f"seed-{self.parameters.seed}", *links))
+        return simulated_run(self.scenario, self.design, self.parameters)
 
     @property
     def folder(self) -> tuple[str, ...]:

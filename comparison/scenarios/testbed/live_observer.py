@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.observed_offsets import SeenWrite
 from comparison.scenarios.testbed.observer import session_name
-from kernel.clock import SystemClock
 from kernel.decimals import signed_decimal
 from kernel.errors import Unavailable
+from kernel.runtime import REAL
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode, ZooKeeperError
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kernel.runtime import Runtime
     from kernel.trace.writer import Tracer
     from kernel.values import TopicPartition
     from kernel.zookeeper.operations import WatchFired, ZnodeStat
@@ -35,12 +37,20 @@ _ABSENT_S = 0.05
 class LiveObserver:
     """Follows one group's members, owners and offsets, from `start` to `stop`."""
 
-    def __init__(self, connect_string: str, group: str, partitions: Sequence[TopicPartition], tracer: Tracer) -> None:
+    def __init__(
+        self,
+        connect_string: str,
+        group: str,
+        partitions: Sequence[TopicPartition],
+        tracer: Tracer,
+        runtime: Runtime = REAL,
+    ) -> None:
         self._connect_string = connect_string
         self.group = group
         self._partitions = list(partitions)
         self._tracer = tracer
-        self._clock = SystemClock()
+        self._clock = runtime.clock
+        self._bridge = runtime.edge(Bridge)
         self._tasks: list[asyncio.Task[None]] = []
         self._session: ZooKeeperSession | None = None
         self._blind = ""
@@ -62,6 +72,7 @@ class LiveObserver:
             tracer=SilentTracer(),
             name="observer",
             retry_forever=True,
+            bridge=self._bridge,
         )
         self._tasks.append(asyncio.create_task(self._members(self._session)))
         self._follow(self._partitions)

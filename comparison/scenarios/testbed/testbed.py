@@ -74,7 +74,8 @@ class BrokerChild:
 
     def heard(self, event: Mapping[str, object]) -> None:
         if event.get("event") == "ready":
-            self.port = self._own_port = int(str(event["port"]))
+            self.port = int(str(event["port"]))  # the one that it advertises, which may be a proxy's
+            self._own_port = self._own_port or self.port
         elif event.get("event") == "failed":
             self.error = str(event["error"])
 

@@ -85,11 +85,10 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     "is_there",
     [
-        lambda run: (run / ".tables-in-progress").exists(),
-        lambda run: list(run.glob(".tables-in-progress/events/*/*")),
-        lambda run: list(run.glob(".tables-in-progress/ownership/*")),
+        pytest.param(lambda run: (run / ".tables-in-progress").exists(), id="early", marks=pytest.mark.long),
+        pytest.param(lambda run: list(run.glob(".tables-in-progress/events/*/*")), id="in the middle"),
+        pytest.param(lambda run: list(run.glob(".tables-in-progress/ownership/*")), id="late", marks=pytest.mark.long),
     ],
-    ids=["early", "in the middle", "late"],
 )
 def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_there: Callable[[Path], object]) -> None:
     with started(folder, "-c", HELD, *ANALYZE[2:]) as command:

@@ -115,11 +115,11 @@ def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder
 @pytest.mark.parametrize(
     ("by", "at", "master"),
     [
-        (signal.SIGINT, "work", "local[*]"),
         (signal.SIGINT, "executors", "local-cluster[1,1,1024]"),
         (signal.SIGTERM, "start", "local[*]"),
-        (signal.SIGKILL, "start", "local[*]"),
         (signal.SIGKILL, "work", "local[*]"),
+        pytest.param(signal.SIGINT, "work", "local[*]", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, "start", "local[*]", marks=pytest.mark.long),
     ],
 )
 def test_an_interrupted_analysis_leaves_no_process_and_no_folder(

@@ -36,6 +36,18 @@ def test_simulated_runs_are_judged_and_say_what_they_are(tmp_path: Path) -> None
     assert "simulated: virtual time, a modelled network and a modelled ZooKeeper" in page
 
 
+def test_a_dry_run_names_the_clock_and_the_zookeeper(capsys) -> None:
+    given = ("run", "crash", "--design", "eager", "--simulated", "--dry-run", "--seed", "7")
+    assert code_of(*given) == Exit.AS_EXPECTED
+    assert capsys.readouterr().out.splitlines()[2:4] == ["ZooKeeper: modelled", "clock: simulated"]
+
+    for more, expected in ((), ("modelled", "simulated")), (("--zookeeper", "docker:3"), ("docker:3", "monotonic")):
+        options = [each for each in given if not more or each != "--simulated"]
+        assert code_of(*options, *more, "--format", "json") == Exit.AS_EXPECTED
+        plan = json.loads(capsys.readouterr().out)
+        assert (plan["zookeeper"], plan["clock"]) == expected
+
+
 def test_links_of_real_processes_are_refused(capsys) -> None:
     assert code_of("run", "crash", "--link", "zone") == Exit.USAGE
     assert "--link zone has no effect on real processes. Add --simulated, or leave it out" in capsys.readouterr().err

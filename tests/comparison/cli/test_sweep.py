@@ -45,7 +45,7 @@ def test_simulated_sweep_is_planned_as_such(capsys: pytest.CaptureFixture[str]) 
     assert code_of("sweep", *given, "--dry-run") == Exit.AS_EXPECTED
     said = capsys.readouterr().out
     assert "4 runs of 1 combination with seeds 1 to 4, in about 40 s" in said  # two at a time
-    assert "ZooKeeper: simulated" in said
+    assert "ZooKeeper: modelled\nclock: simulated\n" in said
 
 
 def test_file_names_the_folder_and_the_command_line_replaces_its_axes(

@@ -32,6 +32,7 @@ from comparison.scenarios.plan.vocabulary import (
     Steady,
 )
 from kernel.designs import COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, ZOOKEEPER
+from tests.support.properties import examples
 
 SEEDS = st.integers(0, 10_000)
 DESIGNS = st.sampled_from(DESIGN_NAMES)
@@ -48,7 +49,7 @@ def possible(*steps: object, design: str = EAGER) -> list[str]:
 
 
 @pytest.mark.parametrize("simulated", [False, True])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS, number=st.integers(1, 1000), design=DESIGNS)
 def test_a_drawn_schedule_is_possible_and_the_same_again(simulated: bool, seed: int, number: int, design: str) -> None:
     schedule = draw(seed, number, design, simulated=simulated)
@@ -62,7 +63,7 @@ def test_a_drawn_schedule_is_possible_and_the_same_again(simulated: bool, seed: 
     assert parameters.seed == schedule.run_seed
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=SEEDS, design=DESIGNS)
 def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -> None:
     scenario = draw(seed, 1, design).scenario("counterexample-1")
@@ -72,7 +73,7 @@ def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -
     assert (read.zookeeper_servers, read.brokers_min) == (3, 2)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=SEEDS, design=DESIGNS, data=st.data())
 def test_any_of_a_schedules_steps_make_a_possible_one(seed: int, design: str, data: st.DataObject) -> None:
     steps = draw(seed, 1, design).steps
@@ -110,7 +111,7 @@ def test_a_new_fault_is_drawn_without_a_word_about_it(monkeypatch: pytest.Monkey
     assert any(isinstance(step, Inject) and step.fault == "new" for n in range(100) for step in draw(1, n, EAGER).steps)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS, number=st.integers(1, 1000), design=DESIGNS)
 def test_a_simulated_schedule_begins_as_the_real_one_and_has_a_fault(seed: int, number: int, design: str) -> None:
     real, simulated = draw(seed, number, design), draw(seed, number, design, simulated=True)

@@ -46,10 +46,10 @@ KEPT = (
 )
 
 
-def judged(folder: Path, *more: dict[str, Any], without: str = "", log: str = "") -> Judgement:
+def judged(folder: Path, *more: dict[str, Any], without: str = "", log: str = "", design: str = "eager") -> Judgement:
     """The judgement of `KEPT` with further events, without those of one kind."""
     events = sorted([*(each for each in KEPT if each["kind"] != without), *more], key=lambda each: each["t_ns"])
-    run = write_run(folder / "run", events, scenario="fuzz", design="eager")
+    run = write_run(folder / "run", events, scenario="fuzz", design=design)
     if log:
         (run / "m1.log").write_text(log)
     return judge_folder(run)
@@ -90,6 +90,16 @@ def test_a_broken_promise(tmp_path: Path, more: dict[str, Any], check: str, reas
     assert judgement.outcome is Outcome.VIOLATED
     assert reason in {each.check: each.reason for each in judgement.violations}[check]
     assert check in judgement.broken
+
+
+@pytest.mark.parametrize(("setting", "is_broken"), [("true", True), ("false", False)])
+def test_an_owner_node_that_is_gone_is_a_broken_promise_of_checked_releases_alone(
+    tmp_path: Path, setting: str, is_broken: bool
+) -> None:
+    started = e(0, "runner", "run_started", parameters={**PARAMETERS, "settings": {"fix.checked.release": setting}})
+    more = (started, cleared(400, "g_m2", 2), e(850, "runner", "stage_entered", stage="drain"))
+    judgement = judged(tmp_path, *more, without="run_started", design="zookeeper")
+    assert ("owner nodes kept" in judgement.broken) == is_broken
 
 
 def test_a_killed_process_is_nobodys_crash(tmp_path: Path) -> None:

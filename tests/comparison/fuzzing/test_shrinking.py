@@ -15,6 +15,7 @@ from comparison.fuzzing.situation import START, sequence
 from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import FreezeOwner, Heal, Hold, Inject, Settle, Steady
 from kernel.designs import EAGER
+from tests.support.properties import examples
 
 
 def shrunk(steps: Steps, fails: Callable[[Steps], bool], *, most: int = 10_000) -> Shrunk:
@@ -102,7 +103,7 @@ def test_no_candidate_is_asked_about_twice_and_none_is_a_group_without_a_fault()
     assert (START,) not in asked
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 10_000), data=st.data())
 def test_the_shortest_one_fails_is_possible_and_no_single_step_can_be_left_out(seed: int, data: st.DataObject) -> None:
     drawn = draw(seed, 1, EAGER).steps

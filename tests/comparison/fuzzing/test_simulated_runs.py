@@ -31,8 +31,8 @@ def test_a_scenario_file_repeats_a_schedule_of_the_fuzzer_to_the_byte(
 ) -> None:
     """The second run is made after another one was, in a process that keeps what is loaded; the repeat is not."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    given = ("--simulated", "--design", f"{EAGER},{CONSUMER}", "--seed", str(SEED), "--schedules", "2", "--keep")
-    assert code_of("fuzz", *given, "--format", "json", "--output", str(tmp_path)) == Exit.AS_EXPECTED
+    options = ("--simulated", "--design", f"{EAGER},{CONSUMER}", "--seed", str(SEED), "--schedules", "2", "--keep")
+    assert code_of("fuzz", *options, "--format", "json", "--output", str(tmp_path)) == Exit.AS_EXPECTED
     said = json.loads(capsys.readouterr().out)
     assert (said["outcome"], len(said["schedules"])) == ("held", 2)
     assert said["to_go_on"].endswith("--keep --simulated")
@@ -41,7 +41,8 @@ def test_a_scenario_file_repeats_a_schedule_of_the_fuzzer_to_the_byte(
     schedule = draw(SEED, 1, CONSUMER, simulated=True)
     file = tmp_path / "again.toml"
     file.write_text(as_file(schedule.scenario("again")), encoding="utf-8")
-    command = [sys.executable, "-m", ONE_RUN, str(tmp_path / "again"), str(file), CONSUMER, str(schedule.run_seed)]
+    given = [str(tmp_path / "again"), str(file), CONSUMER, str(schedule.run_seed), schedule.links]
+    command = [sys.executable, "-m", ONE_RUN, *given]
     subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "5"}, check=True, capture_output=True, timeout=300)
 
     assert len(events(folder)) > 7

@@ -17,6 +17,7 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.jobs import analyse
+from tests.support.properties import examples
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def test_run_in_parts_has_the_results_and_the_tables_of_the_whole(
     run: TraceRun, whole: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     @given(st.integers(4_000, 60_000), st.integers(1, 3))
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     def check(chunk_bytes: int, parallelism: int) -> None:
         folder = tmp_path_factory.mktemp("cut")
         found = analysed(run, folder, chunk_bytes=chunk_bytes, whole_bytes=0, parallelism=parallelism)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,10 +25,11 @@ from comparison.results.keys import OVER_TIME
 from tests.support.oracle import commits as oracle_commits
 from tests.support.oracle.intervals import intervals_of, of
 from tests.support.oracle.twin import differences, measured_of
+from tests.support.properties import examples
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, tables, traced_run
 
-SLOW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 #: Where processes are of several boots; the others share one more.
@@ -100,21 +100,6 @@ def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, A
     )
     of_commits = ("t_ns", "by", "outcome", "is_stale", "is_old", "is_fenced", "moved_back_by")
     assert _rows(figures.committed, of_commits) == judged
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    ("test", "given_values"),
-    [
-        (test_whole_run_is_measured_as_by_the_twin, CUT_RUNS[:2]),
-        (test_run_cut_into_parts_is_measured_as_one_that_is_whole, CUT_RUNS),
-        (test_tables_have_what_the_twin_finds, CUT_RUNS[:2]),
-    ],
-)
-def test_many_more_traces(test: Any, given_values: tuple[Any, ...]) -> None:
-    """The tests above, with twenty-five times their examples."""
-    settings(SLOW, max_examples=25 * SLOW.max_examples)(given(*given_values)(test.hypothesis.inner_test))()
 
 
 def _rows(table: pa.Table, names: Iterable[str]) -> Counter[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comparison.screen.text_table import Column, TextTable
+from tests.support.properties import examples
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzäλ漢-(),.", min_size=1, max_size=14)
 LONG_WORDS = st.text("abcdefghijklmnopqrstuvwxyz-", min_size=30, max_size=70)
@@ -49,7 +50,7 @@ def words(texts: Iterable[str]) -> Counter[str]:
     return Counter(word for text in texts for word in text.split())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(filled(), st.integers(min_value=40, max_value=200))
 def test_every_word_is_shown_whole_and_lines_fit_the_screen(
     made: tuple[TextTable, list[Sequence[str]]], width: int
@@ -65,7 +66,7 @@ def test_every_word_is_shown_whole_and_lines_fit_the_screen(
         assert line.cell_len <= width or len(line.plain.split()) == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(filled())
 def test_table_for_no_screen_has_a_line_for_each_line_of_a_cell(made: tuple[TextTable, list[Sequence[str]]]) -> None:
     table, told = made

@@ -49,6 +49,26 @@ def test_whoever_was_woken_finds_the_moment_come(seconds: float) -> None:
     assert world.run(main)
 
 
+@pytest.mark.parametrize("stretch_ns", [1_000_000_000, 70_000_000, 1])
+def test_however_time_is_divided_the_same_happens(stretch_ns: int) -> None:
+    world = World(1)
+    begun_ns, said = world.loop.now_ns, list[int]()
+
+    async def speak() -> None:
+        while True:
+            said.append(world.loop.now_ns - begun_ns)
+            await asyncio.sleep(0.25)
+
+    member(world, "m1", speak)
+    for until_ns in (*range(begun_ns, begun_ns + 100 * stretch_ns, stretch_ns), begun_ns + 1_000_000_000):
+        world.loop.run_until(min(until_ns, begun_ns + 1_000_000_000))
+        assert not said or world.loop.now_ns >= begun_ns + said[-1]
+
+    assert world.loop.now_ns == begun_ns + 1_000_000_000
+    assert said == [0, 250_000_000, 500_000_000, 750_000_000, 1_000_000_000]
+    assert world.loop.next_ns == begun_ns + 1_250_000_000
+
+
 def test_timers_of_one_moment_keep_their_order() -> None:
     world = World(1)
     order: list[int] = []
@@ -199,4 +219,34 @@ def test_each_host_has_a_wall_clock_of_its_own_and_shares_the_monotonic_one() ->
     one.step(5_000)
 
     assert one.wall_ms() - other.wall_ms() == 5_000
-    assert one.monotonic_ns() == other.monotonic_ns()
+    assert one.monotonic_ns() + 1 == other.monotonic_ns()
+
+
+def test_clocks_tell_what_came_first_while_no_time_passes() -> None:
+    """Also events of two processes, one of which has got a command of the other."""
+    world = World(1)
+    one, other = world.clock(), world.clock()
+
+    async def main() -> list[int]:
+        read = [each.monotonic_ns() for each in (one, other, one)]
+        await asyncio.sleep(1)
+        return [*read, other.monotonic_ns(), one.monotonic_ns()]
+
+    read = world.run(main)
+
+    assert [each - read[0] for each in read] == [0, 1, 2, 1_000_000_000, 1_000_000_001]
+
+
+def test_what_waits_in_a_thread_for_the_simulated_world_is_awaited() -> None:
+    """As a user's step asks for a ZooKeeper server, whose calls block in a real run."""
+    world = World(1)
+
+    async def waits() -> float:
+        await asyncio.sleep(5)
+        return world.loop.time()
+
+    async def main() -> float:
+        begun = world.loop.time()
+        return await asyncio.to_thread(waits) - begun  # type: ignore[arg-type, return-value, operator]
+
+    assert world.run(main) == 5

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernel.broker.cluster.cluster_view import Leadership
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from tests.coordinator.failover.moving import TOPIC_ID, TP, MovedCoordinator, SharedLogs, two_coordinators
+from tests.support.properties import examples
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 
@@ -228,7 +229,7 @@ class Story:
 
 
 @given(acts=st.lists(ACTS, min_size=8, max_size=30))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_in_any_order_only_the_leader_answers_and_has_every_acknowledged_commit(acts: list[Act]):
     clock = ManualClock()
 

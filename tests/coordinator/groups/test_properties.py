@@ -14,6 +14,7 @@ from coordinator.groups.effects import TimerKind
 from coordinator.groups.records import GroupKey, OffsetKey, PendingKey
 from coordinator.groups.requests import Producer, Protocol
 from tests.support.groups.classic import LIMITS, Machine, assignment, subscription
+from tests.support.properties import examples
 
 NAMES = st.sampled_from("abcdef")
 T0 = ("t", 0)
@@ -240,6 +241,6 @@ class GroupUnderFire(RuleBasedStateMachine):
 
 
 GroupUnderFire.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(150), stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestGroupUnderFire = GroupUnderFire.TestCase

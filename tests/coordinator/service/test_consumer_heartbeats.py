@@ -20,6 +20,7 @@ from kernel.wire.codec import decode_request, decode_response, encode_request
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.support.coordinators.in_memory import LoneCoordinator
+from tests.support.properties import examples
 from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 
@@ -253,7 +254,7 @@ TOLD = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_random_requests_are_answered_alike_on_both_paths(data: st.DataObject) -> None:
     clock = ManualClock()

@@ -12,6 +12,7 @@ from coordinator.service.consumer_requests import ENDS_MAX, ConsumerHeartbeatRea
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
+from tests.support.properties import examples
 from tests.support.wire.messages import entity_of, mappings
 
 API = Api.ConsumerGroupHeartbeat
@@ -85,7 +86,7 @@ def test_damaged_request_is_read_or_refused_as_by_kio(version: int, data: st.Dat
     assert read(reader, damaged) == read(OnlyKio(version), damaged)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(count=st.integers(0, 300_000))
 def test_any_number_of_partitions_is_read_or_refused_as_by_kio(count: int) -> None:
     frame = frame_of(1, {"topic_partitions": [{"topic_id": None, "partitions": [3] * count}]})

@@ -14,6 +14,7 @@ from coordinator.service.group_requests import PART_BYTES_MAX, PARTS_MAX, PROTOC
 from kernel.wire import codec
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.versions import SERVED, Api
+from tests.support.properties import examples
 from tests.support.wire.messages import entity_of, mappings
 
 READERS: dict[Api, Callable[[int], Any]] = {Api.JoinGroup: JoinReader, Api.SyncGroup: SyncReader}
@@ -47,7 +48,7 @@ def frame_of(api: Api, version: int, body: dict[str, Any]) -> bytes:
 
 
 @versions
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_request_is_read_the_same_with_and_without_cached_parts(api: Api, version: int, data: st.DataObject) -> None:
     reader = READERS[api](version)
@@ -59,7 +60,7 @@ def test_request_is_read_the_same_with_and_without_cached_parts(api: Api, versio
 
 
 @versions
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_damaged_request_is_read_or_refused_the_same_with_and_without_cached_parts(
     api: Api, version: int, data: st.DataObject

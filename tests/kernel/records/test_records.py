@@ -15,6 +15,7 @@ import kernel.records.compression as compression_module
 from kernel.records.compression import CODECS
 from kernel.records.records import CorruptRecords, NewRecord, RefusedBatch, accepted, build_batch, decode
 from kernel.values import Record, TopicPartition
+from tests.support.properties import examples
 
 TP = TopicPartition("t", 3)
 
@@ -77,7 +78,7 @@ def test_control_batch_takes_offsets_and_delivers_nothing() -> None:
         accepted(bytes(batch), max_bytes=1000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data(), st.sampled_from(list(CODECS)))
 def test_mutated_batch_is_corrupt_by_our_own_errors(data: st.DataObject, codec: str) -> None:
     batch = bytearray(build_batch([NewRecord(b"value" * 9, b"k", 1)] * 3, codec=codec))

@@ -16,13 +16,14 @@ from kernel.wire import codec
 from kernel.wire.errors import ErrorCode, MalformedFrame, UnsupportedVersion
 from kernel.wire.versions import SERVED, Api
 from kernel.wire.writing import joined, writer
+from tests.support.properties import examples
 from tests.support.wire.entities import built
 from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings, partial_mappings
 
 HEARTBEAT = {"group_id": "g", "generation_id": 3, "member_id": "m", "group_instance_id": None}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.data())
 def test_request_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     api, version = data.draw(st.sampled_from(SERVED_VERSIONS))
@@ -35,7 +36,7 @@ def test_request_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     assert request == (api, version, 7, client_id, built(entity, body))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.data())
 def test_response_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     api, version = data.draw(st.sampled_from(SERVED_VERSIONS))
@@ -47,7 +48,7 @@ def test_response_decodes_to_what_was_encoded(data: st.DataObject) -> None:
     assert answer == built(entity, body)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.data())
 def test_bytes_are_those_of_kios_writer_whatever_is_missing(data: st.DataObject) -> None:
     api, version = data.draw(st.sampled_from(SERVED_VERSIONS))
@@ -68,7 +69,7 @@ def test_every_served_version_has_a_codec_for_an_empty_mapping(api: Api, version
     codec.decode_response(api, version, codec.encode_response(api, version, 1, {})[4:])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_mutated_request_decodes_or_is_refused_by_our_own_error(data: st.DataObject) -> None:
     api, version = data.draw(st.sampled_from(SERVED_VERSIONS))

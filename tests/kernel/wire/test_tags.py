@@ -14,6 +14,7 @@ from kernel.wire.errors import MalformedFrame
 from kernel.wire.schema import Field, fields_of, is_flexible
 from kernel.wire.tags import uvarint, without_unknown_tags
 from kernel.wire.versions import Api
+from tests.support.properties import examples
 from tests.support.wire.messages import SERVED_VERSIONS, entity_of, mappings
 
 FLEXIBLE = [
@@ -80,7 +81,7 @@ class Tagger:
         return uvarint(size) + self.take(max(size - 1, 0))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_message_with_foreign_tags_everywhere_decodes_as_without(data: st.DataObject) -> None:
     api, version, request = data.draw(st.sampled_from(FLEXIBLE))

@@ -15,6 +15,7 @@ from tests.support.model.actions import ALL, CALM, GARBAGE, LISTENERS, SERVERS, 
 from tests.support.model.group import PATIENT
 from tests.support.model.invariants import Invariants
 from tests.support.model.zookeeper import ModelZooKeeper
+from tests.support.properties import examples
 from zkconsumer.rebalance.state import RebalanceState
 
 #: Fields of RebalanceConfig that are on or off.
@@ -152,9 +153,9 @@ class Optional(Expiries):
         }
 
 
-def _tested(machine: type[RuleBasedStateMachine], examples: int) -> type:
+def _tested(machine: type[RuleBasedStateMachine], usual: int) -> type:
     case = machine.TestCase
-    case.settings = settings(max_examples=examples, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=examples(usual), stateful_step_count=40, deadline=None)
     return case
 
 

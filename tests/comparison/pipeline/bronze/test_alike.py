@@ -15,6 +15,7 @@ from comparison.pipeline.bronze import alike, tables
 from comparison.pipeline.bronze.alike import LINES_MIN, read_alike
 from comparison.pipeline.bronze.decode import usual_event
 from comparison.pipeline.bronze.runs import TraceFile
+from tests.support.properties import examples
 from tests.support.trace.drawn_events import ANY_EVENT, line_of
 
 FILE = TraceFile(Path("m1.jsonl"), 0, role="member", process="m1", offset_ns=-5)
@@ -61,7 +62,7 @@ def likes(draw: st.DrawFn) -> list[bytes]:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_lines_that_are_alike_are_read_as_one_by_one(data: st.DataObject) -> None:
     groups = data.draw(st.lists(likes(), min_size=1, max_size=4))

@@ -25,6 +25,7 @@ from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, KINDS
 from kernel.trace.reader import Reason, end_of, event_of
 from kernel.trace.words import WORDS
+from tests.support.properties import examples
 from tests.support.trace.drawn_events import ANY_EVENT, TEXTS, events_of_kind, line_of
 
 #: What a damaged byte becomes: parts of JSON, and bytes that are not.
@@ -91,7 +92,7 @@ def assert_like_the_reader(chunk: bytes) -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_is_decoded_as_it_was_written(kind: str) -> None:
     @given(st.lists(events_of_kind(kind), min_size=1, max_size=3))
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     def check(events: list[dict[str, Any]]) -> None:
         assert not any(problems(event) for event in events)
         found = decoded(b"".join(map(line_of, events)))
@@ -107,7 +108,7 @@ def test_unknown_word_is_unusable_for_the_pipeline_and_the_reader_alike(kind: st
     near = st.sampled_from([case(word) for word in WORDS[kind, field] for case in (str.upper, str.title)])
 
     @given(events_of_kind(kind), st.one_of(near, TEXTS).filter(lambda word: word not in WORDS[kind, field]))
-    @settings(max_examples=20)
+    @settings(max_examples=examples(20))
     def check(event: dict[str, Any], word: str) -> None:
         good = line_of(event)
         chunk = good + line_of({**event, field: word})
@@ -155,7 +156,7 @@ def damaged_chunks(draw: st.DrawFn) -> bytes:
 
 
 @given(damaged_chunks())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_damaged_lines_are_unusable_for_the_reasons_of_the_plain_reader(chunk: bytes) -> None:
     assert_like_the_reader(chunk)
 

@@ -29,6 +29,7 @@ from comparison.pipeline.bronze.tables import (
     write_table,
 )
 from kernel.trace.events import KINDS, Type
+from tests.support.properties import examples
 from tests.support.trace.drawn_events import ANY_EVENT, events_of_kind, line_of
 from tests.support.trace.traces import e, tables, traced_run
 
@@ -56,7 +57,7 @@ def parsed(kind: str, row: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_row_of_every_kind_has_what_its_line_said(kind: str) -> None:
     @given(st.lists(events_of_kind(kind), min_size=1, max_size=3))
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     def check(events: list[dict[str, Any]]) -> None:
         found = tables_from(events)
         assert found.keys() == {kind}
@@ -75,7 +76,7 @@ def test_event_of_an_unknown_kind_has_a_row_with_its_kind() -> None:
 
 
 @given(st.lists(ANY_EVENT, max_size=8))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_tables_survive_a_round_trip_through_parquet(tmp_path_factory: pytest.TempPathFactory, events: list) -> None:
     folder = tmp_path_factory.mktemp("events")
     run = traced_run(design="eager")
@@ -117,7 +118,7 @@ def test_file_that_could_not_be_written_is_not_there(tmp_path: Path, monkeypatch
 
 
 @given(st.lists(ANY_EVENT, max_size=8))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_rows_of_several_kinds_are_in_order_of_time(events: list[dict[str, Any]]) -> None:
     found = tables_from(events)
     rows = rows_of(found, *KINDS)

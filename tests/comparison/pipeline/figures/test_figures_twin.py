@@ -19,10 +19,11 @@ from comparison.results.run import Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from kernel.designs import DESIGN_NAMES
 from tests.support.oracle import figures as oracle_figures
+from tests.support.properties import examples
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import tables, traced_run
 
-SLOW = settings(deadline=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
+SLOW = settings(deadline=None, derandomize=True, max_examples=examples(60), suppress_health_check=list(HealthCheck))
 RUNS = st.builds(
     lambda design, scenario: traced_run(design, scenario=scenario),
     st.sampled_from(DESIGN_NAMES),

@@ -14,6 +14,7 @@ from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED, SERIALS
 from tests.support.oracle import cover as oracle_cover
 from tests.support.oracle.cover import WHOLE_RUN, Piece, coverage_over_time, pieces_of
+from tests.support.properties import examples
 
 KEYS = [("g", "t", 0), ("g", "t", 1), ("h", "t", 0)]
 OWNERS = ["a", "b", "c"]
@@ -23,7 +24,7 @@ HELD = st.lists(st.tuples(st.integers(0, 2), _PLACES, _PLACES, st.integers(0, 2)
 WANTED = st.lists(st.tuples(st.integers(0, 2), _PLACES, _PLACES), max_size=5)
 WINDOWS = st.tuples(_PLACES, _PLACES).map(lambda ends: Window(3, *ends))
 TOLERANCES = st.integers(0, 4)
-MANY = settings(max_examples=300)
+MANY = settings(max_examples=examples(300))
 
 Held = list[tuple[int, int, int, int]]
 Wanted = list[tuple[int, int, int]]

@@ -16,6 +16,7 @@ from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.deliveries import NO_SERIAL, acks_of, claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
 from tests.support.oracle.intervals import CLAIM_KINDS, key_of, names_partition, of, stream_of
+from tests.support.properties import examples
 from tests.support.trace.strategies import traces
 from tests.support.trace.traces import MS, context, e, rows, staged, tables
 
@@ -128,7 +129,7 @@ def test_stretch_ends_where(events: list[dict], expected: list[tuple]) -> None:
     assert [(each.first, each.end, each.from_ns / MS, each.until_ns / MS) for each in found] == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(traces())
 def test_stretches_have_every_record_of_every_poll_and_nothing_that_could_be_joined(events: list[dict]) -> None:
     everything = tables(events, numbered=True)
@@ -176,7 +177,7 @@ def _records_of(each: Any) -> list[tuple]:
     return [(key, stream, *record) for record in zip(offsets, numbers, strict=True)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(traces())
 def test_claims_and_acknowledged_numbers_are_those_of_their_events(events: list[dict]) -> None:
     everything = tables(events, numbered=True)

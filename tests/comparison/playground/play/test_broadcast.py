@@ -62,3 +62,17 @@ async def test_a_game_knows_for_how_long_nobody_has_watched() -> None:
         await anext(items)
         assert broadcast.unwatched_s == 0
     await until(lambda: broadcast.unwatched_s > 0, 60, "time to pass")
+
+
+async def test_a_game_that_begins_again_is_new_to_every_page() -> None:
+    broadcast = fresh()
+    for at_ms in (100, 200):
+        broadcast.publish(at_ms)
+    late, quick = asyncio.create_task(received(broadcast, 1)), asyncio.create_task(received(broadcast, 2))
+    await asyncio.sleep(0)
+    broadcast.begin_again(messages.Snapshot(seq=0, at_ms=0, status=messages.Status.RUNNING))
+    broadcast.publish(50)
+    broadcast.end()
+    assert await quick == [("Snapshot", 4)]
+    assert await late == [("Increment", 2), ("Snapshot", 4)]
+    assert broadcast.snapshot.at_ms == 50

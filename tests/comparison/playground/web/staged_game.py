@@ -7,6 +7,8 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from comparison.playground.web.server import Served, serving
@@ -32,6 +34,12 @@ class StagedGame:
         increment = messages.Increment(seq=self.now.seq + 1, at_ms=self.now.at_ms + after_ms, changes=changes)
         self.now = applied(self.now, increment)
         self._increments = [*self._increments, increment][-self._kept :]
+        self._wake()
+
+    def begin_again(self, first: messages.Snapshot) -> None:
+        """Go on from another snapshot. On the loop's thread."""
+        self.now = replace(first, seq=self.now.seq + 1)
+        self._increments = []
         self._wake()
 
     def end(self) -> None:
@@ -91,6 +99,9 @@ class ServedGame:
 
     def change(self, *changes: messages.AnyChange, after_ms: int = 100) -> None:
         self._loop.call_soon_threadsafe(lambda: self.game.change(*changes, after_ms=after_ms))
+
+    def begin_again(self, first: messages.Snapshot) -> None:
+        self._loop.call_soon_threadsafe(self.game.begin_again, first)
 
     def lose(self) -> None:
         self._loop.call_soon_threadsafe(self.game.lose)

@@ -69,6 +69,8 @@ def test_delays_and_costs_are_drawn_within_their_spread_and_from_the_seed_alone(
         (("60us±40",), DEFAULT),
         (("runner-broker=0.06ms±0.04",), DEFAULT),
         (("cost=0us",), DEFAULT),
+        (("priorities=0",), DEFAULT),
+        (("priorities=3", "zone"), "zone,priorities=3"),
         (("member-broker=1ms±0.5", "zone"), "zone,member-broker=1ms+-0.5"),
         (("broker-member=1000µs+-500us, zone",), "zone,member-broker=1ms+-0.5"),
         (("zookeeper-zookeeper=.5 s", "cost=20us±5"), "loopback,zookeeper-zookeeper=500ms,cost=20us+-5"),

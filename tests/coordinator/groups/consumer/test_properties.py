@@ -15,6 +15,7 @@ from coordinator.groups.errors import Error
 from coordinator.groups.partitions import each, overlap
 from tests.coordinator.groups.consumer.consumer_invariants import check_epochs, check_owners, check_tables, hard_state
 from tests.support.groups.consumer import SETTINGS, World, by_name, owned_by_name
+from tests.support.properties import examples
 
 NAMES = ("a", "b", "c", "d", "e")
 TOPICS = ("foo", "bar", "new")
@@ -191,7 +192,7 @@ class Life:
             assert set(client.owns) <= client.subscribed()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_group_never_gives_a_partition_to_two_and_settles(data: st.DataObject) -> None:
     life = Life()
@@ -203,7 +204,7 @@ def test_group_never_gives_a_partition_to_two_and_settles(data: st.DataObject) -
 
 
 @pytest.mark.long
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.data())
 def test_group_never_gives_a_partition_to_two_in_long_lives(data: st.DataObject) -> None:
     life = Life()

@@ -17,6 +17,7 @@ from coordinator.groups.consumer.topics import Topic
 from coordinator.groups.partitions import Partitions, partitions
 from kernel.assignors.hash_order import texts_in_hash_order
 from kernel.assignors.target.group import NOBODY
+from tests.support.properties import examples
 
 TOPICS = [(UUID(int=number << 70 | number), 3 * number) for number in (1, 2, 3)]
 KNOWN = {f"t{number}": Topic(topic_id.bytes, size) for number, (topic_id, size) in enumerate(TOPICS)}
@@ -108,7 +109,7 @@ def owner_of(data: st.DataObject, members: int) -> NDArray[np.int32]:
     return np.array(data.draw(rows), np.int32)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 @pytest.mark.parametrize("few", [-1, 1_000])
 def test_new_targets_are_what_the_array_says(few: int, data: st.DataObject) -> None:

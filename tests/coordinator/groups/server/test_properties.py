@@ -22,6 +22,7 @@ from coordinator.groups.server.rounds import GenerationWrite, StartWrite
 from coordinator.protocol.server.commands import AwaitCommand, Command
 from coordinator.service.record_codec import decode_all
 from tests.support.groups.server import GROUP, REBALANCE_TIMEOUT_MS, Player, Question, Served
+from tests.support.properties import examples
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TOPICS = st.sampled_from([("t",), ("u",), ("t", "u")])
@@ -255,6 +256,6 @@ class ServerGroupUnderFire(RuleBasedStateMachine):
 
 
 ServerGroupUnderFire.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestServerGroupUnderFire = ServerGroupUnderFire.TestCase

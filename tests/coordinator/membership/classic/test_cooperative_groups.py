@@ -9,6 +9,7 @@ from coordinator.membership.classic import events
 from coordinator.membership.classic.member import MemberState
 from coordinator.membership.events import Closed, Polled
 from tests.coordinator.membership.classic.cooperative_world import EVERYTHING, World
+from tests.support.properties import examples
 
 CLIENTS = 4
 
@@ -58,7 +59,7 @@ def wanted(world: World) -> frozenset[object]:
     return frozenset(tp for tp in EVERYTHING if tp.topic in topics)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.booleans(), st.lists(st.tuples(happenings), max_size=80))
 def test_no_partition_has_two_owners_and_the_group_settles(settled: bool, course: list[tuple[tuple]]) -> None:
     world = World()

@@ -14,6 +14,7 @@ from kernel.assignors.connect import Circumstances, Memory, assign_incrementally
 from kernel.assignors.connect_units import Unit
 from kernel.assignors.subscription import MemberSubscription
 from kernel.values import TopicPartition
+from tests.support.properties import examples
 
 FIVE_MINUTES = 300_000
 
@@ -286,7 +287,7 @@ def happen(group, gone, kind, detail):
             group.leader = DelayedLeader()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from((0, 1, 10_000)), lives)
 def test_group_left_alone_owns_every_partition_once(max_delay_ms, life):
     group, gone = Group({"w0": set()}, sizes={"t": 4, "u": 2}, max_delay_ms=max_delay_ms), {}

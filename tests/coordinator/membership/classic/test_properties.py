@@ -28,6 +28,7 @@ from coordinator.membership.events import (
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
 from tests.coordinator.membership.classic.membership import SETTINGS, TOPICS, partitions_of
+from tests.support.properties import examples
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("JoinGroup", "GROUP_MAX_SIZE_REACHED"), ("Heartbeat", "FENCED_INSTANCE_ID")})
@@ -232,7 +233,7 @@ class World:
                 self.say(*said)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.booleans(), st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
 def test_any_course_of_events_keeps_the_members_promises(
     cooperative: bool, course: list[Saying], close: list[Saying], rest: list[Saying]
@@ -240,7 +241,7 @@ def test_any_course_of_events_keeps_the_members_promises(
     World(cooperative=cooperative).live([*course, *close, *rest])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.booleans(), st.lists(sayings, max_size=40), ending)
 def test_member_in_any_state_becomes_stable_when_all_goes_well(
     cooperative: bool, course: list[Saying], ending: list[Saying]

@@ -20,6 +20,7 @@ from coordinator.membership.effects import CommitPositions, Effect, FindCoordina
 from coordinator.membership.events import Closed, CoordinatorFound, CoordinatorUnknown, Event, Polled, Ticked
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
+from tests.support.properties import examples
 
 ERRORS = sorted(REACTIONS)
 ALL = frozenset(TopicPartition("t", n) for n in range(4))
@@ -130,7 +131,7 @@ class World:
                 self.lookups += 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(sayings, max_size=50), st.booleans(), st.lists(sayings, max_size=8))
 def test_any_course_of_events_keeps_the_members_promises(course: list[Saying], close: bool, rest: list[Saying]) -> None:
     world = World()
@@ -138,7 +139,7 @@ def test_any_course_of_events_keeps_the_members_promises(course: list[Saying], c
         world.say(what, detail)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(sayings, max_size=40))
 def test_member_in_any_state_settles_when_all_goes_well(course: list[Saying]) -> None:
     world = World()

@@ -36,6 +36,7 @@ from coordinator.membership.server.table import TABLE, step
 from kernel.clock import NS_PER_MS
 from kernel.values import TopicPartition
 from tests.coordinator.membership.server.commanded import SESSION_TIMEOUT_MS, SETTINGS
+from tests.support.properties import examples
 
 partition_sets = st.frozensets(st.builds(TopicPartition, st.just("t"), st.integers(0, 3)), max_size=3)
 ERRORS = sorted({*REACTIONS, ("AwaitCommand", "INCONSISTENT_STRATEGY")})
@@ -206,7 +207,7 @@ class World:
                 self.say(*said)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(sayings, max_size=50), closing, st.lists(sayings, max_size=8))
 def test_any_course_of_events_keeps_the_members_promises(
     course: list[Saying], close: list[Saying], rest: list[Saying]
@@ -214,7 +215,7 @@ def test_any_course_of_events_keeps_the_members_promises(
     World().live([*course, *close, *rest])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(sayings, max_size=40))
 def test_member_in_any_state_is_started_when_all_goes_well(course: list[Saying]) -> None:
     world = World()

@@ -23,6 +23,7 @@ from kernel.wire import codec
 from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.heartbeats import TAILS
 from kernel.wire.versions import SERVED, Api
+from tests.support.properties import examples
 
 VERSIONS = range(SERVED[Api.Heartbeat][0], SERVED[Api.Heartbeat][1] + 1)
 BODY = {"group_id": "group", "generation_id": 3, "member_id": "member", "group_instance_id": None}
@@ -135,7 +136,7 @@ def both(pieces: list[bytes]) -> tuple[Any, Any]:
     return asyncio.run(talk())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(VERSIONS),
     st.integers(-(2**31), 2**31 - 1),

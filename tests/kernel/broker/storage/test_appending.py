@@ -18,6 +18,7 @@ from kernel.broker.storage.appending import (
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, from_offset, to_json
 from kernel.broker.storage.errors import InvalidProducerEpoch, OutOfOrderSequence
 from kernel.records.batches import AppendBatch, ProducerStamp
+from tests.support.properties import examples
 
 LAST = 2**31 - 1
 
@@ -195,5 +196,5 @@ class LogHistory(RuleBasedStateMachine):
         assert read == self.acknowledged
 
 
-LogHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+LogHistory.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestLogHistory = LogHistory.TestCase

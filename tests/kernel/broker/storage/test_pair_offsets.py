@@ -19,6 +19,7 @@ from kernel.broker.storage.logs import KeyValueLog
 from kernel.records.records import headers_of
 from kernel.values import TopicPartition
 from tests.support.brokers.stored import TOPIC_ID, opened_on
+from tests.support.properties import examples
 
 TP = TopicPartition("__consumer_offsets", 0)
 DAY_MS = 86_400_000
@@ -57,7 +58,7 @@ async def everything(log: KeyValueLog, at_once: int = 1 << 20) -> list[Read]:
 
 
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_newest_write_of_every_key_keeps_its_offset_under_any_leader(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):

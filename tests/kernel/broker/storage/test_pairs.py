@@ -20,6 +20,7 @@ from kernel.broker.storage.reading import Pairs
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.support.brokers.stored import TOPIC_ID, StorageProcess, opened_on
+from tests.support.properties import examples
 
 TOPIC = "__consumer_offsets"
 #: Seed of the moments at which processes are killed.
@@ -34,7 +35,7 @@ def tp(number: int) -> TopicPartition:
 
 
 @given(history=st.lists(st.tuples(st.booleans(), upserts), min_size=1, max_size=6))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_pairs_have_their_last_values_under_any_leader_and_in_any_file(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[bool, list[tuple[bytes, bytes | None]]]]
 ):

@@ -29,6 +29,7 @@ from kernel.records.transactions import (
     last_stable_offset,
 )
 from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
+from tests.support.properties import examples
 
 
 def data(
@@ -220,7 +221,7 @@ class Transactions(RuleBasedStateMachine):
             assert all(found.last_stable_offset <= one.first_offset for one in later)
 
 
-Transactions.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Transactions.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestTransactions = Transactions.TestCase
 
 

@@ -1,0 +1,244 @@
+"""What every game has in common: its status from the start to the analysis, and what its pages get.
+
+It implements `comparison.playground.messages.Game`. However it ends (by the command to stop, an interrupt, a part that
+failed, or because nobody has watched for long), every process that it started has ended when `run` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.playground import commands, messages
+from comparison.playground.play.broadcast import Broadcast
+from comparison.playground.play.table import rebalance_table
+from comparison.scenarios.plan.played import GAME_S_MAX
+from coordinator.groups.classic.states import GroupState
+from coordinator.groups.consumer.states import ConsumerGroupState
+from kernel.designs import DESIGNS, ZOOKEEPER
+from kernel.errors import RebalanceLabError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from enum import Enum
+    from pathlib import Path
+
+    from comparison.scenarios.run.runner import RunOutcome
+
+    #: Analyses a command's folder; returns the path of the report.
+    Analyse = Callable[[], Awaitable[Path]]
+
+TICK_S = 0.2
+#: A game stops by itself so long before its time limit, which would abort it.
+_STOP_BEFORE_S = 180
+LAST_S = GAME_S_MAX - _STOP_BEFORE_S
+#: What was played, as JSON lines: each command with its time and its answer.
+PLAYED = "played.jsonl"
+STOPPING = "waiting until every record is delivered"
+
+
+class PlayedGame(ABC):
+    """One game, played once."""
+
+    def __init__(
+        self,
+        groups: tuple[messages.Group, ...],
+        bundle: Path,
+        *,
+        idle_s: float,
+        limits: messages.Limits,
+        simulation: messages.Simulation | None = None,
+    ) -> None:
+        self._bundle = bundle
+        self._idle_s = idle_s
+        self._limits = limits
+        self._broadcast = Broadcast(
+            messages.Snapshot(
+                seq=0,
+                at_ms=0,
+                status=messages.Status.STARTING,
+                run_folder=str(bundle),
+                limits=limits,
+                groups=groups,
+                simulation=simulation,
+            )
+        )
+        self._why = ""  #: it is being stopped
+        self.is_abandoned = False  #: it stopped because nobody watched
+        self._halt = asyncio.Event()
+
+    # -- as the page sees it ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> messages.Snapshot:
+        return self._broadcast.snapshot
+
+    def subscribe(self, after: int | None = None) -> AsyncIterator[messages.Snapshot | messages.Increment]:
+        return self._broadcast.follow(after)
+
+    async def command(self, command: commands.AnyCommand) -> commands.Answer:
+        answer = await self._answer(command)
+        self._note(command, answer)
+        return answer
+
+    async def _answer(self, command: commands.AnyCommand) -> commands.Answer:
+        if self.snapshot().status is not messages.Status.RUNNING:
+            return commands.Answer(accepted=False, reason=f"the game is {self.snapshot().status}")
+        if isinstance(command, commands.Stop):
+            self.stop("stopped on the page")
+            return commands.Answer(accepted=True)
+        unknown = [design for design in command.designs if design not in self._designs]
+        if unknown:
+            return commands.Answer(accepted=False, reason=f"{unknown[0]} is not part of this game")
+        return await self._perform(command)
+
+    @property
+    def _designs(self) -> list[str]:
+        return [group.design for group in self.snapshot().groups]
+
+    def _of_all(self, refusals: Mapping[str, str]) -> commands.Answer:
+        """The answer to a command that was given to several designs; '' for each that performed it."""
+        reasons = [
+            f"{design}: {reason}" if len(refusals) > 1 else reason for design, reason in refusals.items() if reason
+        ]
+        return commands.Answer(accepted=len(reasons) < len(refusals), reason="; ".join(reasons))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a page has not received everything yet."""
+        return self._broadcast.unwatched_s == 0
+
+    def stop(self, why: str) -> None:
+        """Have all groups finish, and the game analysed."""
+        if not self._why:
+            self._why = why
+            self._enter(messages.Status.ANALYSING, f"{why}: {STOPPING}")
+            self._stop_groups()
+
+    # -- its life ---------------------------------------------------------------------------------------------
+
+    async def run(
+        self, provenance: Mapping[str, object], analyse: Analyse, interrupted: asyncio.Event
+    ) -> messages.Snapshot:
+        """Play until the end; the last snapshot says how it ended. Raises `UserError` if it cannot start."""
+        ticking = asyncio.create_task(self._tick())
+        ticking.add_done_callback(self._halt_on_error)
+        interrupting = asyncio.create_task(self._halt_after(interrupted))
+        try:
+            failed = await self._play(provenance)
+            if ticking.done():
+                await ticking  # an error of ours, which has halted the game
+            if interrupted.is_set():
+                self._enter(messages.Status.FAILED, "interrupted: the traces are kept")
+            elif not self._why:
+                self._enter(messages.Status.FAILED, failed)
+            else:
+                # What failed after the game was stopped can be analysed: the verdicts say what is unknown then.
+                self._why = f"{self._why}; {failed}" if failed else self._why
+                self._enter(messages.Status.ANALYSING, f"{self._why}: analysing the traces")
+                await self._analyse(analyse, interrupted)
+        except RebalanceLabError as error:
+            self._enter(messages.Status.FAILED, str(error))
+            raise
+        finally:
+            for task in (ticking, interrupting):
+                task.cancel()
+            await asyncio.gather(ticking, interrupting, return_exceptions=True)
+            if self.snapshot().status not in (messages.Status.ENDED, messages.Status.FAILED):
+                self._enter(messages.Status.FAILED, "an internal error")
+            self._broadcast.end()
+        return self.snapshot()
+
+    async def _analyse(self, analyse: Analyse, interrupted: asyncio.Event) -> None:
+        analysing = asyncio.ensure_future(analyse())
+        stopped = asyncio.create_task(interrupted.wait())
+        try:
+            await asyncio.wait([analysing, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not analysing.done():
+                self._enter(messages.Status.FAILED, "interrupted: the game is not analysed")
+                return
+            report = analysing.result()
+            self._enter(messages.Status.ENDED, self._why, report=str(report))
+        except RebalanceLabError as error:
+            self._enter(messages.Status.FAILED, f"the analysis failed: {error}")
+        finally:
+            for task in (analysing, stopped):
+                task.cancel()
+            await asyncio.gather(analysing, stopped, return_exceptions=True)
+
+    async def _halt_after(self, interrupted: asyncio.Event) -> None:
+        await interrupted.wait()
+        self._halt.set()
+
+    def _halt_on_error(self, ticking: asyncio.Task[None]) -> None:
+        if not ticking.cancelled() and ticking.exception() is not None:
+            self._halt.set()
+
+    # -- what each kind of game does in its own way ------------------------------------------------------------
+
+    @abstractmethod
+    async def _perform(self, command: commands.AnyCommand) -> commands.Answer:
+        """Perform a command other than to stop, in its designs, or in all if it names none."""
+
+    @abstractmethod
+    async def _play(self, provenance: Mapping[str, object]) -> str:
+        """Perform all runs side by side until each has ended; why one of them failed, or ''."""
+
+    @abstractmethod
+    def _stop_groups(self) -> None:
+        """Have all groups finish."""
+
+    @abstractmethod
+    async def _tick(self) -> None:
+        """Keep the pages informed, for ever. An error of it ends the game."""
+
+    @abstractmethod
+    def _publish(self, *status: messages.StatusChanged) -> None:
+        """Publish what has changed."""
+
+    @abstractmethod
+    def _now_ms(self) -> int:
+        """Since the game began."""
+
+    # -- what the pages get -----------------------------------------------------------------------------------
+
+    def _stop_if_nobody_watches(self) -> None:
+        if self._broadcast.unwatched_s > self._idle_s:
+            self.is_abandoned = True
+            self.stop(f"nobody has watched for {self._idle_s / 60:g} minutes")
+
+    def _enter(self, status: messages.Status, reason: str = "", *, report: str = "") -> None:
+        changed = messages.StatusChanged(status=status, reason=reason, run_folder=str(self._bundle), report=report)
+        self._publish(changed)
+
+    def _note(self, command: commands.AnyCommand, answer: commands.Answer) -> None:
+        """Keep what was played. A full disk must not end the game, whose traces would end it anyway."""
+        line = {"at_ms": self._now_ms(), "command": command, "answer": answer}
+        with contextlib.suppress(OSError), (self._bundle / PLAYED).open("ab") as file:
+            file.write(msgspec.json.encode(line) + b"\n")
+
+
+def failure_of(outcome: RunOutcome) -> str:
+    return "" if outcome.outcome == "complete" else outcome.error or f"the run was {outcome.outcome}"
+
+
+def _states(design: str) -> Iterable[Enum]:
+    if not DESIGNS[design].coordinator:
+        return ()
+    return ConsumerGroupState if DESIGNS[design].reconciles else GroupState
+
+
+def first_group(design: str, rate: int) -> messages.Group:
+    """A group that nothing is known of yet."""
+    coordinated = DESIGNS[design].coordinator
+    return messages.Group(
+        design=design,
+        coordinated=coordinated,
+        states=tuple(state.value for state in _states(design)),
+        coordinator=messages.Coordinator() if coordinated else None,
+        table=rebalance_table() if design == ZOOKEEPER else (),
+        rate=rate,
+    )

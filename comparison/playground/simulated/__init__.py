@@ -1,0 +1,1 @@
+"""A game in simulated worlds, under virtual time: it can stand still, go slower and faster, and go back."""
