@@ -14,10 +14,10 @@ NODES = [RUNNER, *(Node(f"m{number}", Kind.MEMBER, number) for number in range(2
 
 
 def turns(order: Chance, count: int) -> list[tuple[str, int]]:
-    """Who takes so many turns if all are always ready, and how long each is late."""
+    """Who takes so many turns, one a moment, if all are always ready, and how long each is late."""
     found = []
-    for _ in range(count):
-        node = NODES[order.place(NODES)]
+    for now_ns in range(count):
+        node = NODES[order.place(NODES, now_ns)]
         found.append((node.name, order.lag_ns(node)))
     return found
 
@@ -26,6 +26,16 @@ def test_chance_lets_all_have_turns_and_nobody_is_late() -> None:
     taken = turns(Chance(Random(1)), 500)
     assert min(Counter(taken).values()) > 50
     assert {lag for _, lag in taken} == {0}
+
+
+def test_how_many_turns_a_node_takes_in_a_moment_changes_nothing_for_the_others() -> None:
+    moments = range(0, 10_000, 7)
+    order, other = Chance(Random(1)), Chance(Random(1))
+    firsts = [order.place(NODES, now_ns) for now_ns in moments]
+
+    again = [[other.place(NODES, now_ns) for _ in range(1 + now_ns % 3)] for now_ns in moments]
+
+    assert [set(places) for places in again] == [{first} for first in firsts]
 
 
 def test_the_highest_priority_goes_on_until_it_is_demoted_and_then_is_late_if_it_gets_a_turn() -> None:

@@ -180,7 +180,8 @@ class Sides:
         """Do the same on both sides, and compare the answers."""
         real, model = await asyncio.gather(*(one.ask(request) for one in twins.both))
         found, expected = self._plain(real.value, real=True), self._plain(model.value, real=False)
-        assert (found, _name(real.error)) == (expected, _name(model.error)), f"{request}"
+        answers = (found, _name(real.error)), (expected, _name(model.error))
+        assert answers[0] == answers[1], f"{request}: {answers[0]}, on the model {answers[1]}"
         self._pair(real.value, model.value)
         self._pair_zxid(real.zxid, model.zxid)
         self.compared += 1
