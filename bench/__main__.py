@@ -31,6 +31,7 @@ from bench import (  # noqa: E402
     herd_report,
     pipeline,
     rolling_report,
+    simulation,
 )
 from bench.bench import Bench  # noqa: E402
 
@@ -61,6 +62,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "herd": measure_herd,
     "assignors": assign_report.run,
     "pipeline": pipeline.run,
+    "simulation": simulation.run,
 }
 
 

@@ -92,6 +92,10 @@ class Endpoint:
     def is_writable(self) -> bool:
         return self.unacknowledged < WINDOW or self.is_reset
 
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes can be sent at once, without an error."""
+        return self.unacknowledged + size <= WINDOW and not self.is_reset and not self.is_shut
+
     def send(self, data: bytes | bytearray | memoryview) -> int:
         """How many bytes were taken."""
         if self.is_reset:
@@ -102,14 +106,15 @@ class Endpoint:
         if room <= 0:
             self.is_full = True
             raise BlockingIOError
-        sent = bytes(data if len(data) <= room else data[:room])
-        self.is_full = len(sent) < len(data)
-        self.unacknowledged += len(sent)
+        length = min(len(data), room)
+        self.is_full = length < len(data)
+        sent = data if type(data) is bytes and not self.is_full else bytes(data[:length])
+        self.unacknowledged += length
         if self.node.is_frozen:
             self.node.held.append(partial(self._carry, self.peer._arrive, sent))
         else:
             self._carry(self.peer._arrive, sent)
-        return len(sent)
+        return length
 
     def recv(self, size: int) -> bytes:
         """Up to `size` bytes, as one packet or several joined; b"" at the end of the stream."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from comparison.scenarios.plan.links import Kind
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
 
@@ -34,7 +33,7 @@ class Node:
         self.name = name
         self.kind = kind
         self.number = number  #: in place of a process id
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[Any] = deque()  #: the loop's callbacks
         self.is_alive = True
         self.is_frozen = False
         self.is_busy = False  #: it is still at what it ran last

@@ -19,7 +19,7 @@ from comparison.simulation.zookeeper_servers import WorldZooKeeper
 from kernel.errors import EnvironmentFault, RebalanceLabError
 from kernel.platform.ports import ReservedPorts
 from kernel.zookeeper.counters import read_counters
-from kernel.zookeeper.servers import leader_of
+from kernel.zookeeper.servers import follower_of, leader_of
 from kernel.zookeeper.target import make_servers
 from kernel.zookeeper.txnlog import read_ensemble
 
@@ -51,6 +51,7 @@ def processes_of(world: World) -> SimulatedProcesses:
         make_servers: zookeeper.make_servers,
         QuorumProxies: zookeeper.quorum_proxies,
         leader_of: zookeeper.leader_of,
+        follower_of: zookeeper.follower_of,
         read_ensemble: zookeeper.read_ensemble,
         read_counters: zookeeper.read_counters,
         ReservedPorts: lambda number: _Ports(world, number),

@@ -3,8 +3,7 @@
 Plain chance gives each node the same share of the turns, so what needs one to be late again and again hardly ever
 comes. Probabilistic concurrency testing (Burckhardt and others, ASPLOS 2010) draws priorities, and few moments at which
 the running node gets the lowest: a fault that needs d such moments is found with a known probability. Under virtual
-time nodes are seldom ready at once, so the demoted node is late as well: it takes a while for each turn, until the next
-one is demoted.
+time nodes are seldom ready at once, so the demoted node is late as well: it takes a while for each of its next turns.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ if TYPE_CHECKING:
 
 #: Moments are drawn among so many turns: a fuzzed schedule has some thousands.
 TURNS = 8_000
-#: How long each turn of a demoted node takes.
+#: For so many turns a demoted node is late: not for so long that a group could not settle in time.
+LATE_TURNS = 30
+#: How long each of them takes.
 LAGS_NS = tuple(ms * NS_PER_MS for ms in (1, 5, 20, 60))
 
 
@@ -63,6 +64,7 @@ class Priorities(Chance):
         self._turns = 0
         self._lowest = 0.0
         self._late: Node | None = None
+        self._late_turns = 0
         self._lag_ns = 0
 
     def place(self, runnable: Sequence[Node], now_ns: int) -> int:
@@ -71,12 +73,16 @@ class Priorities(Chance):
         if self._due and self._turns >= self._due[-1] and runnable[place].kind is not Kind.RUNNER:
             self._due.pop()
             self._late, self._lag_ns = runnable[place], self._random.choice(LAGS_NS)
+            self._late_turns = LATE_TURNS
             self._lowest -= 1
             self._priorities[self._late] = self._lowest
         return place
 
     def lag_ns(self, node: Node) -> int:
-        return self._lag_ns if node is self._late else 0
+        if node is not self._late or not self._late_turns:
+            return 0
+        self._late_turns -= 1
+        return self._lag_ns
 
     def _priority(self, node: Node) -> float:
         if node not in self._priorities:

@@ -105,11 +105,20 @@ class StreamTransport(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_lost or not data:
             return
+        if not (self._unsent or self._is_closing or self._ends_after_unsent) and self._sent_at_once(data):
+            return
         self._unsent += data
         self._send_rest()
         if len(self._unsent) > self._high and not self._has_paused:
             self._has_paused = True
             self._protocol.pause_writing()
+
+    def _sent_at_once(self, data: bytes | bytearray | memoryview) -> bool:
+        """Send it if there is room for all of it: as nearly always."""
+        if not self._endpoint.has_room(len(data)):
+            return False
+        self._endpoint.send(data)
+        return True
 
     def _send_rest(self) -> None:
         try:

@@ -18,8 +18,8 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from comparison.scenarios.plan.links import Kind
+from comparison.simulation.callbacks import Callback, Timer
 from comparison.simulation.network import Network
-from comparison.simulation.node import CURRENT, NOBODY
 from comparison.simulation.streams import connected, serving
 from kernel.clock import NS_PER_S
 
@@ -45,16 +45,6 @@ class Stalled(RuntimeError):
     """Nothing is ready and no timer is set, or something is ready again and again while no time passes."""
 
 
-class _Soon(asyncio.Handle):
-    __slots__ = ("node",)
-    node: Node
-
-
-class _Timer(asyncio.TimerHandle):
-    __slots__ = ("node",)
-    node: Node
-
-
 class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `order` draws who comes first."""
 
@@ -69,7 +59,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._cost_ns = cost_ns
         self._runnable: list[Node] = []
         self._current: Node | None = None  #: whose turn it is
-        #: (when, number, handle or function, the function's arguments)
+        #: (when, number, callback or function, the function's arguments)
         self._timers: list[tuple[int, int, Any, tuple[Any, ...] | None]] = []
         self._number = 0
         self._cancelled = 0
@@ -97,7 +87,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def next_ns(self) -> int | None:
         """When something happens next, if nothing is ready; None if nothing ever will."""
         timers = self._timers
-        while timers and timers[0][3] is None and timers[0][2].cancelled():
+        while timers and timers[0][3] is None and timers[0][2].is_cancelled:
             heapq.heappop(timers)
             self._cancelled -= 1
         return timers[0][0] if timers else None
@@ -140,19 +130,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             count = self._run_ready(node)
         finally:
             self._current = None
-        ready = node.ready
         busy_ns = self._order.lag_ns(node)
         if self._cost_ns is not None and count and node.kind is not Kind.RUNNER:
             busy_ns += count * self._cost_ns()
         if busy_ns and count:
             node.is_busy = True
             self.at_ns(self.now_ns + busy_ns, self._finished, node)
-        elif ready:
+        elif node.ready:
             self._list(node)
         self._turns += 1
         if self._turns > _TURNS_MAX:
             raise Stalled(
-                f"{node.name} is ready again and again while no time passes: {ready or 'another node as well'}"
+                f"{node.name} is ready again and again while no time passes: {node.ready or 'another node as well'}"
             )
 
     def _run_ready(self, node: Node) -> int:
@@ -162,9 +151,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         for _ in range(len(ready)):
             if not node.is_alive or node.is_frozen:
                 break
-            handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
+            callback = ready.popleft()
+            if not callback.is_cancelled:
+                callback.run(self)
                 count += 1
         return count
 
@@ -194,32 +183,33 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             _, _, what, arguments = heapq.heappop(timers)
             if arguments is not None:
                 what(*arguments)
-            elif what.cancelled():
+            elif what.is_cancelled:
                 self._cancelled -= 1
             else:
+                what.is_set = False
                 self._make_ready(what)
 
-    def _make_ready(self, handle: _Soon | _Timer) -> None:
-        node = handle.node
+    def _make_ready(self, callback: Callback) -> None:
+        node = callback.node
         if node.is_alive:
-            node.ready.append(handle)
+            node.ready.append(callback)
             if not node.is_listed:
                 self._list(node)
 
     def _list(self, node: Node) -> None:
-        waits = node.is_frozen or node.is_busy or node is self._current
-        if not node.is_listed and not waits and node.is_alive:
+        if not (node.is_listed or node.is_frozen or node.is_busy or node is self._current) and node.is_alive:
             node.is_listed = True
             self._runnable.append(node)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def kill(self, node: Node) -> None:
-        """Nothing of the node runs from now on; the machine closes its sockets."""
+    def kill(self, *nodes: Node) -> None:
+        """Nothing of the nodes runs from now on; the machine closes their sockets."""
         # Python would close the coroutines of tasks that nobody refers to, and run what they do at their end.
         self._ended.append(asyncio.all_tasks(self))
-        self._unlist(node)
-        node.end()
+        for node in nodes:
+            self._unlist(node)
+            node.end()
 
     def freeze(self, node: Node) -> None:
         """Nothing of the node runs until `thaw`; what becomes ready waits, as do bytes that arrive."""
@@ -254,45 +244,36 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._number += 1
         heapq.heappush(self._timers, (when_ns, self._number, what, arguments))
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]  # not asyncio's own class of handles
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.Handle:
-        if context is None:
-            context = copy_context()
-        handle = _Soon(callback, args, self, context)
-        handle.node = context.get(CURRENT, NOBODY)
-        self._make_ready(handle)
-        return handle
+    ) -> Callback:
+        made = Callback(callback, args, copy_context() if context is None else context)
+        self._make_ready(made)
+        return made
 
-    def call_soon_threadsafe(
-        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+    ) -> Timer:
+        return self.call_at(self.now_ns / NS_PER_S + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        if context is None:
-            context = copy_context()
+    ) -> Timer:
         when_ns = max(round(when * NS_PER_S), self.now_ns)
         if when_ns / NS_PER_S < when:  # who looks at the clock then must find the moment come
             when_ns += 1
-        handle = _Timer(when, callback, args, self, context)
-        handle.node = context.get(CURRENT, NOBODY)
+        timer = Timer(callback, args, copy_context() if context is None else context, when, self._timer_cancelled)
         self._number += 1
-        heapq.heappush(self._timers, (when_ns, self._number, handle, None))
-        return handle
+        heapq.heappush(self._timers, (when_ns, self._number, timer, None))
+        return timer
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Asyncio's timers call this."""
+    def _timer_cancelled(self) -> None:
+        """Its timers call this."""
         self._cancelled += 1
         if self._cancelled > max(_CANCELLED_MAX, len(self._timers) // 2):
-            self._timers = [timer for timer in self._timers if timer[3] is not None or not timer[2].cancelled()]
+            self._timers = [timer for timer in self._timers if timer[3] is not None or not timer[2].is_cancelled]
             heapq.heapify(self._timers)
             self._cancelled = 0
 

@@ -14,6 +14,7 @@ from comparison.simulation.node import CURRENT, Node
 from comparison.simulation.scheduling import Chance, Priorities
 from comparison.simulation.virtual_loop import VirtualLoop
 from comparison.simulation.zookeeper_client import SimulatedBridge
+from kernel.broker.cluster.identity import claim
 from kernel.broker.loop.readiness import Readiness
 from kernel.broker.server.accepting import Listener
 from kernel.clock import NS_PER_MS, NS_PER_S
@@ -23,6 +24,8 @@ from kernel.zookeeper.bridge import Bridge
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Coroutine
+
+    from kernel.broker.cluster.identity import Identity
 
 T = TypeVar("T")
 
@@ -49,6 +52,25 @@ class WorldClock:
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
+
+
+class _HeldIdentity:
+    """A broker's lock on its id, a `Socket` of its node: its machine gives it up when the process ends."""
+
+    port = 0
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+
+    def close(self) -> None:
+        self._identity.release()
+
+
+def _claimed(node: Node, *arguments: Any, **named: Any) -> Identity | None:
+    identity = claim(*arguments, **named)
+    if identity is not None:
+        node.sockets[_HeldIdentity(identity)] = None
+    return identity
 
 
 class World:
@@ -94,6 +116,7 @@ class World:
             instead={
                 Listener: SimulatedListener,
                 Readiness: SimulatedReadiness,
+                claim: partial(_claimed, node),
                 Bridge: partial(SimulatedBridge, random=self.random(f"zookeeper of {node.name}")),
             },
         )
@@ -115,8 +138,7 @@ class World:
         try:
             result: T = _on(self.runner).run(lambda: self.loop.run_until_complete(main()))
         finally:
-            for node in self.nodes:
-                self.loop.kill(node)
+            self.loop.kill(*self.nodes)
             self.loop.close()
         return result
 

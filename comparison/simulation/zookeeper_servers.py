@@ -174,6 +174,16 @@ class WorldZooKeeper:
         assert found is not None
         return found
 
+    async def follower_of(self, servers: Sequence[WorldServer]) -> WorldServer:
+        """As `kernel.zookeeper.servers.follower_of`."""
+
+        def first_follower() -> WorldServer | None:
+            return next((server for server in servers if server.mode() == "follower"), None)
+
+        found = await until(first_follower, START_TIMEOUT_S, "a follower")
+        assert found is not None
+        return found
+
     async def read_counters(self, host: str, port: int, *, timeout_s: float = 3.0) -> Counters:
         """As `kernel.zookeeper.counters.read_counters`."""
         try:

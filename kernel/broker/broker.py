@@ -228,7 +228,7 @@ class Broker:
             while True:
                 try:
                     identity = await self._runtime.threads.run(
-                        claim, self._data_dir, cluster_id, listener, node_id=node_id
+                        self._runtime.edge(claim), self._data_dir, cluster_id, listener, node_id=node_id
                     )
                 except BrokerAlreadyRunning:
                     if self.config.node_id >= 0:

@@ -6,8 +6,9 @@ Nothing here retries, except that metadata is requested from the next broker: th
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kernel.client.connection import REQUEST_TIMEOUT_MS, BrokerConnection, Disconnected
@@ -50,6 +51,42 @@ class ClusterMetadata:
     def sizes(self) -> dict[str, int]:
         """{topic: number of partitions} of all known topics."""
         return dict(Counter(tp.topic for tp in self.leaders))
+
+
+class _Answer:
+    """A Metadata response, which is compared by its identity."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Answer) and self.answer is other.answer
+
+    def __hash__(self) -> int:
+        return id(self.answer)
+
+
+@functools.lru_cache(maxsize=4)
+def _described(response: _Answer) -> ClusterMetadata:
+    """What a response says; once for all clients of a process that got the same one."""
+    answer = response.answer
+    described = [topic for topic in answer.topics if topic.name]  # an id that no topic has comes without a name
+    good = [topic for topic in described if topic.error_code == ErrorCode.none]
+    return ClusterMetadata(
+        cluster_id=getattr(answer, "cluster_id", None) or "",
+        controller_id=getattr(answer, "controller_id", -1),
+        brokers={b.node_id: BrokerAddress(b.node_id, b.host, b.port) for b in answer.brokers},
+        leaders={
+            TopicPartition(topic.name, partition.partition_index): PartitionLeader(
+                partition.leader_id, getattr(partition, "leader_epoch", -1)
+            )
+            for topic in good
+            for partition in topic.partitions
+        },
+        topic_ids={topic.name: getattr(topic, "topic_id", None) for topic in good},
+        errors={topic.name: error_name(topic.error_code) for topic in described if topic.error_code != ErrorCode.none},
+        internal=frozenset(topic.name for topic in described if getattr(topic, "is_internal", False)),
+    )
 
 
 class ClusterClient:
@@ -152,31 +189,17 @@ class ClusterClient:
             return self._asking
 
     def _learn(self, answer: Any, topics: Collection[str] | None) -> None:
-        old = self.metadata
-        described = [topic for topic in answer.topics if topic.name]  # an id that no topic has comes without a name
-        named = {topic.name for topic in described}
-        forgotten = (lambda _: True) if topics is None else named.union(topics).__contains__
-        leaders = {tp: leader for tp, leader in old.leaders.items() if not forgotten(tp.topic)}
-        ids = {name: topic_id for name, topic_id in old.topic_ids.items() if not forgotten(name)}
-        errors = {name: error for name, error in old.errors.items() if not forgotten(name)}
-        internal = {topic.name for topic in described if getattr(topic, "is_internal", False)}
-        for topic in described:
-            if topic.error_code != ErrorCode.none:
-                errors[topic.name] = error_name(topic.error_code)
-                continue
-            ids[topic.name] = getattr(topic, "topic_id", None)
-            for partition in topic.partitions:
-                leaders[TopicPartition(topic.name, partition.partition_index)] = PartitionLeader(
-                    partition.leader_id, getattr(partition, "leader_epoch", -1)
-                )
-        self.metadata = ClusterMetadata(
-            cluster_id=getattr(answer, "cluster_id", None) or "",
-            controller_id=getattr(answer, "controller_id", -1),
-            brokers={b.node_id: BrokerAddress(b.node_id, b.host, b.port) for b in answer.brokers},
-            leaders=leaders,
-            topic_ids=ids,
-            errors=errors,
-            internal=frozenset(internal.union(name for name in old.internal if not forgotten(name))),
+        old, new = self.metadata, _described(_Answer(answer))
+        named = {*new.topic_ids, *new.errors, *(topics or ())}
+        if topics is None or (old.topic_ids.keys() | old.errors.keys()) <= named:
+            self.metadata = new
+            return
+        self.metadata = replace(
+            new,
+            leaders={**{tp: leader for tp, leader in old.leaders.items() if tp.topic not in named}, **new.leaders},
+            topic_ids={**{name: each for name, each in old.topic_ids.items() if name not in named}, **new.topic_ids},
+            errors={**{name: error for name, error in old.errors.items() if name not in named}, **new.errors},
+            internal=new.internal | (old.internal - named),
         )
 
     def leader_of(self, tp: TopicPartition) -> int | None:

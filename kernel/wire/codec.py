@@ -35,6 +35,9 @@ _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _SIZE_AND_ID = struct.Struct(">ii")
 
+#: Metadata up to this size is decoded once for all clients of a process that get the same.
+_ALIKE_BYTES_MAX, _ALIKE_MAX = 256 * 1024, 4
+
 #: Fields from this size on are not copied by `encode_response_in_pieces`.
 _LONG_BYTES = 16 * 1024
 
@@ -224,9 +227,18 @@ def response_with(correlation_id: int, tail: bytes) -> bytes:
 
 def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
     """Decode a response: (correlation id, kio's entity). API and version are those of the request."""
-    codec = _codec(api, version, request=False)
     correlation_id = correlation_of(frame)
+    if api is Api.Metadata and len(frame) <= _ALIKE_BYTES_MAX:
+        return correlation_id, _metadata(version, frame[4:])
+    codec = _codec(api, version, request=False)
     return correlation_id, codec.decode(frame, skip_tags(frame, 4) if codec.flexible_header else 4)
+
+
+@functools.lru_cache(maxsize=_ALIKE_MAX)
+def _metadata(version: int, tail: bytes) -> Any:
+    """The same, immutable entity for the same bytes after the correlation id."""
+    codec = _codec(Api.Metadata, version, request=False)
+    return codec.decode(tail, skip_tags(tail, 0) if codec.flexible_header else 0)
 
 
 def correlation_of(frame: bytes) -> int:

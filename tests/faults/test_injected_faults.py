@@ -19,99 +19,15 @@ import pytest
 from comparison.fuzzing.judging import Outcome, judge_folder
 from comparison.scenarios.plan import catalogue
 from comparison.scenarios.plan.faults import FAULTS
-from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step import Step
-from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
+from comparison.scenarios.plan.vocabulary import Inject
 from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.screen.progress import RunProgress
-from kernel.designs import DESIGN_NAMES, EAGER, SERVER, ZOOKEEPER
+from kernel.designs import EAGER, ZOOKEEPER
 from kernel.trace.reader import read_trace
+from tests.support.runs.injected_faults import GROUPS, scenario_of
 
 pytestmark = pytest.mark.faults
-
-LINKS: tuple[Step, ...] = (
-    Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}),
-    Hold(1000),
-    Heal(),
-    Inject("cut", "owner->authority", {"ways": "in"}),
-    Hold(500),
-    Heal(),
-    Inject("half-open", "owner->authority"),
-    Hold(500),
-    Heal(),
-    Inject("close", "owner->data"),
-    Hold(500),
-    Heal(),
-    Inject("growing-delay", "coordinator->zookeeper", {"to_ms": 300, "within_ms": 600}),
-    Hold(800),
-)
-PROCESSES: tuple[Step, ...] = (
-    Inject("kill", "leader"),
-    Hold(1500),
-    Heal(),
-    Inject("freeze", "coordinator"),
-    Hold(500),
-    Heal(),
-    Inject("restart", "broker-2"),
-    Inject("disconnect", "leader->network"),
-    Hold(1500),
-    Heal(),
-    Inject("quorum-loss", "ensemble"),
-    Hold(1000),
-    Heal(),
-    Inject("kill", "owner"),
-    Hold(1000),
-    Heal(),
-    Inject("disk-full", "broker-1"),
-    Hold(1000),
-    Inject("clock-step", "owner", {"by_ms": -3_600_000}),
-    Inject("clock-step", "coordinator", {"by_ms": 86_400_000}),
-    Hold(1500),
-    Heal(),
-    Inject("slow-start", "m2", {"away_ms": 300}),
-    Inject("flap", "m3", {"times": 2, "every_ms": 300}),
-)
-SESSIONS: tuple[Step, ...] = (
-    Inject("expire", "owner"),
-    Hold(1000),  # until the member has noticed: before that, the group looks settled
-    Settle(),
-    Inject("expire", "members"),
-    Hold(1000),
-    Settle(),
-)
-OWNER_ZNODES: tuple[Step, ...] = (Inject("set-data", "partition-0"), Hold(500))
-APPLICATIONS: tuple[Step, ...] = (
-    Inject("stuck-record", "owner"),
-    Hold(500),
-    Heal(),
-    Inject("slow-record", "owner"),
-    Inject("slow", "m1"),
-    Hold(500),
-)
-MEMBERSHIP: tuple[Step, ...] = (
-    Inject("join", "group"),
-    Settle(),
-    Inject("listener-exception", "m2"),
-    Inject("leave", "m1"),
-    Settle(),
-    Inject("unsubscribe", "owner"),
-    Settle(),
-    Heal("unsubscribe"),
-    Inject("flap", "m3", {"times": 2, "every_ms": 300, "by": "leave"}),
-    Heal(),
-    Inject("rolling-restart", "members", {"away_ms": 300, "every_ms": 500}),
-)
-
-#: What is injected together, into how many ZooKeeper servers, in which designs.
-GROUPS: tuple[tuple[str, tuple[Step, ...], int, tuple[str, ...]], ...] = (
-    ("links", LINKS, 3, DESIGN_NAMES),
-    ("processes", PROCESSES, 3, DESIGN_NAMES),
-    ("sessions", SESSIONS, 1, (ZOOKEEPER, SERVER)),
-    ("owner-znodes", OWNER_ZNODES, 1, (ZOOKEEPER,)),
-    ("applications", APPLICATIONS, 1, DESIGN_NAMES),
-    ("membership", MEMBERSHIP, 1, DESIGN_NAMES),
-)
 
 
 def test_every_fault_is_among_them() -> None:
@@ -142,16 +58,7 @@ def test_every_fault_is_injected_in_every_design_that_has_it() -> None:
 def test_group_comes_through_injected_faults(
     steps: tuple[Step, ...], servers: int, design: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = Scenario(
-        name="mine",
-        symptom="?",
-        look_for=("!",),
-        steps=(Form(), Steady(), *steps),
-        defaults=Parameters(time_limit_s=240),
-        settings={"rebalance.listener.in.attempt": "true"},
-        zookeeper_servers=servers,
-        brokers_min=2,
-    )
+    mine = scenario_of(steps, servers)
     monkeypatch.setattr(catalogue, "CATALOGUE", MappingProxyType({**catalogue.CATALOGUE, "mine": mine}))
     with RunProgress(1, quiet=True) as progress:
         experiments = Experiments(

@@ -19,12 +19,11 @@ from pathlib import Path
 import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from comparison.scenarios.plan.parameters import Parameters
-from comparison.scenarios.run.experiments import expanded, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.trace.reader import read_trace
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.runs.agreement import disagreements, figures_of
+from tests.support.runs.cells import CELLS, sizes_of
 from tests.support.runs.experiments import Laboratory
 
 pytestmark = pytest.mark.faults
@@ -33,7 +32,6 @@ SEED = 20120517
 #: More seeds where a race or the phase of a timer decides, in the designs whose authorities differ.
 MORE_SEEDS = (1, 7)
 RACES = ("mass-start", "pause", "split-brain", "split-brain-ensemble")
-CELLS = [(each.scenario, each.design) for each in plan(expanded(list(CATALOGUE)), DESIGN_NAMES, {})]
 #: What CI runs: each scenario at least once, each design where it differs most from the others. `make test-faults`
 #: runs every scenario in every design.
 IN_CI = {
@@ -61,17 +59,8 @@ IN_CI = {
     "flapping-member": ("static",),
 }
 RUNS = [(scenario, design) for scenario, design in CELLS if design in IN_CI.get(scenario, ())]
-#: Instead of the usual load: processor time is what many scenarios in a row are short of.
-USUAL_RATE, LOW_RATE = Parameters().rate, 40
 #: Of whose runs terminal, report, diagram, `describe`, Perfetto, playground and result.json have to say the same.
 AGREED = ("pause", "split-brain", "rolling-restart", "slow-member")
-#: Smaller than by default, so that a cell takes seconds; or with more time.
-OTHERWISE: dict[str, dict[str, object]] = {
-    "add-partitions": {"members": 3, "partitions": 90, "rate": 180},
-    "unnoticed-partitions": {"time_limit_s": 600},
-    # Its rounds last half a second, for which a busy machine may stand still: only longer ones are to show deliveries.
-    "idle-members": {"rate": 20},
-}
 #: Those whose default timers take minutes.
 MINUTES = {("unnoticed-partitions", "eager"), ("unnoticed-partitions", "cooperative")}
 #: Those that take longer than CI has.
@@ -130,9 +119,7 @@ def test_every_scenario_and_every_design_is_among_what_ci_runs() -> None:
 def test_scenario_ends_with_every_verdict_as_expected(
     scenario: str, design: str, seed: int, laboratory: Laboratory, tmp_path: Path
 ) -> None:
-    usual = CATALOGUE[scenario].defaults.rate
-    given = {"rate": LOW_RATE if usual == USUAL_RATE else usual, **OTHERWISE.get(scenario, {})}
-    found = laboratory.unexpected(tmp_path, scenario, design, seed=seed, **given)
+    found = laboratory.unexpected(tmp_path, scenario, design, seed=seed, **sizes_of(scenario))
     assert not found, f"seed {seed}"
     if scenario in AGREED:
         ((_, said),) = figures_of(*laboratory.analysed)

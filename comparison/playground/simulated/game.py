@@ -97,10 +97,11 @@ class SimulatedGame(PlayedGame):
                 ended = self._worlds.ended
             if ended is not None:
                 return ended or ("" if self._why else "all runs have ended by themselves")
-            if not self._is_hurried:
+            left_s = self._turned_s + _TICK_S - time.monotonic()
+            if not self._is_hurried and left_s > 0:
                 self._woken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), _TICK_S)
+                    await asyncio.wait_for(self._woken.wait(), left_s)
 
     @property
     def _simulation(self) -> messages.Simulation:

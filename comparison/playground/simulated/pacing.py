@@ -13,7 +13,7 @@ STRETCH_S = 0.1
 #: What the machine manages is guessed at first, and no stretch is more than so many times what the last one was.
 _FIRST_RATE, _GROWTH = 5.0, 2.0
 #: How much the last stretch counts in what is shown.
-_SHARE = 0.1
+_SHARE = 0.2
 #: Less than this share of the speed that was asked for is said.
 _NOTABLE = 0.8
 

@@ -15,7 +15,7 @@ import msgspec
 
 from comparison.playground.simulated.exchange import Begin, Finish, Give, GoOn, Reply
 from comparison.scenarios.plan.played import PLAYGROUND
-from comparison.scenarios.processes.fork_server import ForkServer
+from comparison.scenarios.processes.fork_server import PRELOADED, ForkServer
 from kernel.clock import NS_PER_MS, NS_PER_S
 from kernel.errors import EnvironmentFault
 
@@ -84,7 +84,7 @@ class Worlds:
     async def open(self, provenance: Mapping[str, object]) -> None:
         """Start what forks their processes. Raises `EnvironmentFault`."""
         self._provenance = provenance
-        self._fork_server = await ForkServer.open(preloaded=(_MODULE,))
+        self._fork_server = await ForkServer.open(preloaded=(*PRELOADED, _MODULE))
 
     async def close(self) -> None:
         """End all processes; what they have written stays."""

@@ -6,8 +6,8 @@ A text says it, as `--link` takes it and a result keeps it: parts with commas be
 - `1ms`, or `1ms±.5`: the delay of every packet, drawn evenly from .5 to 1.5 ms. `+-` says the same.
 - `member-broker=1ms±.5`: that of packets between two kinds of processes, in both directions.
 - `cost=20us±5`: how long a process is busy with each callback; without it, computing takes no time.
-- `priorities=3`: processes have drawn priorities, by which they take turns, and at so many moments one becomes the last
-  and slow (`comparison.simulation.scheduling`); without it, who is ready comes in any order.
+- `priorities=3`: processes have drawn priorities, by which they take turns, and at so many moments one becomes the
+  last, and slow for a while (`comparison.simulation.scheduling`); without it, who is ready comes in any order.
 
 The runner, which produces as well, is beside everybody: its delays are those of `loopback` unless they are given. Its
 proxies stand in the middle of links, and a packet goes on from one as from the process that sent it.

@@ -147,7 +147,7 @@ class ZooKeeperBed:
             await self.member_proxy.start(self.servers[0].client_port)
         await self._start_client_proxies(self._addresses)
         if self._proxies is not None:
-            self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
+            self.cut_server = await self._runtime.threads.run(self._runtime.edge(follower_of), self.servers)
 
     @property
     def _sync_limit(self) -> int:
@@ -162,7 +162,7 @@ class ZooKeeperBed:
             self._given_log = GivenLog([server.data_dir for server in lent.servers])
             await self._given_log.begin(self.connect_string)
         await self._start_client_proxies([(server.host, server.client_port) for server in self.servers])
-        self.cut_server = await self._runtime.threads.run(follower_of, self.servers)
+        self.cut_server = await self._runtime.threads.run(self._runtime.edge(follower_of), self.servers)
 
     async def _start_client_proxies(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Proxies in front of the servers, by number."""

@@ -16,8 +16,9 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.cluster.cluster_view import NO_LEADER, InvalidReplicationFactor, TopicExists, TopicView
-from kernel.broker.server.handlers import Rows, in_rows
+from kernel.broker.server.handlers import Encoded, Rows, in_rows
 from kernel.topic_names import topic_name_problem
+from kernel.wire.codec import encode_response
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from kernel.zookeeper.errors import ZooKeeperError
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 #: Metadata's response: immediate, or topic by topic if there are many.
 Described = Mapping[str, Any] | Rows
 
+#: Responses that are kept.
+_ENCODED_MAX = 16
+
 #: The operations allowed without an authorizer, as bits of AclOperation: on a topic, on the cluster.
 TOPIC_OPERATIONS, CLUSTER_OPERATIONS, NOT_ASKED = 3576, 8096, -(2**31)
 
@@ -45,17 +49,30 @@ class MetadataHandlers:
         self._cluster = cluster
         self._topics = topics
         self._auto_create = auto_create
+        #: By version and request, of one snapshot.
+        self._encoded: dict[tuple[int, Any], Encoded] = {}
+        self._encoded_of: ClusterSnapshot | None = None
 
     def table(self) -> HandlerTable:
         return {Api.Metadata: self.metadata}
 
     def metadata(self, context: RequestContext, body: Any) -> Any:
+        """Clients that ask for the same get the same bytes until the snapshot changes."""
+        snapshot, asked = self._cluster.snapshot, (context.version, body)
+        if self._encoded_of is not snapshot:
+            self._encoded_of, self._encoded = snapshot, {}
+        known = self._encoded.get(asked)
+        if known is not None:
+            return known
         answer = self._metadata(context, body)
-        if context.version > 0:
-            return answer
         if isinstance(answer, Awaitable):
-            return _of_live_brokers_later(answer)
-        return _of_live_brokers(answer)
+            return answer if context.version > 0 else _of_live_brokers_later(answer)
+        if context.version == 0:
+            answer = _of_live_brokers(answer)
+        if isinstance(answer, Rows) or len(self._encoded) >= _ENCODED_MAX:
+            return answer
+        encoded = self._encoded[asked] = Encoded(encode_response(Api.Metadata, context.version, 0, answer)[8:])
+        return encoded
 
     def _metadata(self, context: RequestContext, body: Any) -> Described | Awaitable[Described]:
         wanted = body.topics

@@ -144,3 +144,25 @@ def test_headers_say_that_time_was_simulated_and_on_which_links(once: Once, case
     for header in headers(folder):
         assert (header["clock"], header["pid"], header["run"]) == ("simulated", 0, run)
         assert header["boot_id"] == header["run"]
+
+
+KILLED_BROKER = """
+name = "killed-broker"
+steps = [
+    { step = "form" },
+    { step = "inject", fault = "kill", target = "broker-1" },
+    { step = "hold", ms = 1600 },
+    { step = "heal" },
+]
+"""
+
+
+def test_a_killed_broker_lets_its_successor_have_its_id(tmp_path: Path) -> None:
+    """The lock on the id is a descriptor of the process that all nodes share."""
+    file = tmp_path / "killed-broker.toml"
+    file.write_text(KILLED_BROKER, encoding="utf-8")
+
+    outcome = simulated(tmp_path / "run", str(file), "server")
+
+    assert (outcome["outcome"], outcome["error"]) == ("complete", "")
+    assert (tmp_path / "run" / "trace" / "broker-1.2.jsonl").exists()

@@ -7,7 +7,7 @@ from random import Random
 
 from comparison.scenarios.plan.links import Kind
 from comparison.simulation.node import Node
-from comparison.simulation.scheduling import LAGS_NS, TURNS, Chance, Priorities
+from comparison.simulation.scheduling import LAGS_NS, LATE_TURNS, TURNS, Chance, Priorities
 
 RUNNER = Node("runner", Kind.RUNNER, 1)
 NODES = [RUNNER, *(Node(f"m{number}", Kind.MEMBER, number) for number in range(2, 6))]
@@ -38,20 +38,28 @@ def test_how_many_turns_a_node_takes_in_a_moment_changes_nothing_for_the_others(
     assert [set(places) for places in again] == [{first} for first in firsts]
 
 
-def test_the_highest_priority_goes_on_until_it_is_demoted_and_then_is_late_if_it_gets_a_turn() -> None:
+def test_the_highest_priority_goes_on_until_it_is_demoted() -> None:
     for seed in range(20):
-        order = Priorities(Random(seed), 3)
-        taken = turns(order, TURNS)
+        taken = turns(Priorities(Random(seed), 3), TURNS)
         stretches = [name for at, (name, _) in enumerate(taken) if at == 0 or taken[at - 1][0] != name]
         assert len(stretches) == len(set(stretches)) <= 4
-        demoted = stretches[:-1]
-        assert "runner" not in demoted
-        for node in NODES:
-            assert order.lag_ns(node) == 0 or (node.name == demoted[-1] and order.lag_ns(node) in LAGS_NS)
+        assert "runner" not in stretches[:-1]
         assert turns(Priorities(Random(seed), 3), TURNS) == taken
 
 
-def test_only_the_node_that_was_demoted_last_is_late() -> None:
+def test_a_demoted_node_is_late_for_its_next_turns_alone() -> None:
+    node = NODES[1]
+    order = Priorities(Random(3), 1)
+    lags = []
+    for _ in range(TURNS):
+        assert order.place([node], 0) == 0
+        lags.append(order.lag_ns(node))
+    late = [lag for lag in lags if lag]
+    assert late == [late[0]] * LATE_TURNS
+    assert late[0] in LAGS_NS
+    assert lags.index(late[0]) + LATE_TURNS == len(lags) - lags[::-1].index(late[0])
+
+
+def test_the_runner_is_never_late() -> None:
     order = Priorities(Random(3), 9)
-    turns(order, TURNS)
-    assert sum(order.lag_ns(node) > 0 for node in NODES) <= 1
+    assert {(order.place([RUNNER], 0), order.lag_ns(RUNNER)) for _ in range(TURNS)} == {(0, 0)}

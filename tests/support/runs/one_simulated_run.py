@@ -11,15 +11,19 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from comparison.own_scenarios import names_of
-from comparison.run_folder import provenance
-from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.links import DEFAULT
-from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.run.experiments import plan
-from comparison.simulation.runs import performed
-from kernel.trace.words import TimeSource
+from kernel.platform.lean_imports import leave_out_hypothesis
+
+leave_out_hypothesis()  # before what loads kio
+
+from comparison.own_scenarios import names_of  # noqa: E402
+from comparison.run_folder import provenance  # noqa: E402
+from comparison.scenarios.plan.catalogue import scenario_named  # noqa: E402
+from comparison.scenarios.plan.configuration import configuration  # noqa: E402
+from comparison.scenarios.plan.links import DEFAULT  # noqa: E402
+from comparison.scenarios.plan.request import RunRequest  # noqa: E402
+from comparison.scenarios.run.experiments import plan  # noqa: E402
+from comparison.simulation.runs import performed  # noqa: E402
+from kernel.trace.words import TimeSource  # noqa: E402
 
 
 def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> None:

@@ -89,7 +89,9 @@ class Server:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[Effect]:
-        """The server's process begins."""
+        """The server's process begins, and with it its counters; writes come back with the log that it replays."""
+        self.clients.received = self.clients.sent = 0
+        self.history.tree.reads.clear()
         if self.identity.peers:
             self._look(now_ms)
         else:

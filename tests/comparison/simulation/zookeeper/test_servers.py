@@ -103,6 +103,17 @@ async def test_monitors_read_the_counters_that_they_know() -> None:
         assert await asyncio.to_thread(four_letter, host, port, "ruok") == "imok"
 
 
+async def test_counters_of_a_restarted_server_begin_again_but_for_the_writes_in_its_log() -> None:
+    async with started() as zookeeper, opened(zookeeper.connect_string) as session:
+        await session.create("/a")
+        await session.get("/a")
+        (server,) = zookeeper.servers
+        server.kill()
+        await server.start()
+        counters = await asyncio.to_thread(read_counters, "127.0.0.1", server.port)
+        assert counters.per_namespace == {"a": (0, 1)}
+
+
 @pytest.mark.parametrize(
     "frames",
     [

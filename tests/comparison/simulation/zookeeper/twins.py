@@ -195,8 +195,8 @@ class Sides:
 
     def compare_notifications(self, twins: Twins) -> None:
         real, model = twins.real.fired, twins.model.fired
-        found, expected = ([(n.kind, n.path) for n in fired] for fired in (real, model))
-        assert found == expected, f"notified of {found}, on the model {expected}"
+        of_real, of_model = ([(n.kind, n.path) for n in fired] for fired in (real, model))
+        assert of_real == of_model, f"notified of {of_real}, on the model {of_model}"
         for found, expected in zip(real, model, strict=True):
             assert found.zxid is not None
             assert expected.zxid is not None

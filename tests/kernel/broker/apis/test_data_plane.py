@@ -196,6 +196,17 @@ async def test_metadata_creates_nothing_when_the_broker_does_not_allow_it(chroot
         assert (await client.refresh(["n"], create=True)).errors == {"n": "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
+async def test_clients_share_metadata_until_it_changes_for_one_of_them(chroot: str, tmp_path: Path) -> None:
+    async with data_plane(chroot, tmp_path) as (broker, client, _connection), client_of(broker) as other:
+        assert await other.refresh(["t"]) is await client.refresh(["t"])
+        await create_topics(broker, {"u": 3})
+
+        assert (await client.refresh(["u"])).sizes() == {"t": 2, "u": 3}
+
+        assert other.metadata.sizes() == {"t": 2}
+        assert (await other.refresh(None)).sizes() == {"t": 2, "u": 3}
+
+
 async def test_transactional_producer_is_refused_permanently(chroot: str, tmp_path: Path) -> None:
     async with data_plane(chroot, tmp_path) as (_, _client, connection):
         body = {"transactional_id": "tx", "transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
