@@ -44,6 +44,7 @@ from comparison.screen.progress import RunProgress, about
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import metrics_named, scenario_or_grid
+from comparison.sweep.large import FULL_STACK_MEMBERS_MAX, Method
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import (
     SweepRunner,
@@ -67,7 +68,8 @@ if TYPE_CHECKING:
     from comparison.cli.spark_options import SparkChoice
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
-    from comparison.results.sweep import SweepData
+    from comparison.results.run import Run
+    from comparison.results.sweep import CountedRun, SweepData
     from comparison.sweep.plan import SweepPlan, SweepRun
     from comparison.sweep.state import RecordedPlan, SweepState
 
@@ -120,6 +122,14 @@ settings. docs/sweeps.md has the file's format."""
     is_flag=True,
     help="In virtual time, on a modelled network and a modelled ZooKeeper, a task of Spark's for each run.",
 )
+@click.option(
+    "--full-stack-members",
+    "full_stack_max",
+    type=click.IntRange(1, FULL_STACK_MEMBERS_MAX),
+    metavar="N",
+    help="With --simulated: compute groups of more than N members by the deciding modules alone, with counted "
+    f"messages.  [default: {FULL_STACK_MEMBERS_MAX}]",
+)
 @click.option("--rerun-failed", is_flag=True, help="Repeat the runs that failed.")
 @click.option(
     "--analyse-only", "--analyze-only", "only_analyse", is_flag=True, help="Start no runs; analyse the finished ones."
@@ -152,6 +162,13 @@ def sweep(source: Path | None, **options: Any) -> int:
         return _made(folder, plan, record, spark, options)
 
 
+class _How(NamedTuple):
+    """Live or simulated, and up to how many members everything is."""
+
+    simulated: bool
+    full_stack_max: int
+
+
 class _Request(NamedTuple):
     """What the user asked for."""
 
@@ -170,7 +187,7 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         raise EnvironmentFault(path_complaint(source, remedy, _is_a_source))
     if source is not None and source.is_dir():
         fixed = {"--grid": options["axes"] or None, "--output": options["output"], "--zookeeper": options["zookeeper"]}
-        fixed |= {"--simulated": options["simulated"] or None}
+        fixed |= {"--simulated": options["simulated"] or None, "--full-stack-members": options["full_stack_max"]}
         fixed |= {f"--{name}": number for name, number in counts.items()}
         given = [name for name, value in fixed.items() if value is not None]
         if given:
@@ -180,18 +197,22 @@ def _requested(source: Path | None, options: dict[str, Any]) -> _Request:
         if options["dry_run"] or options["only_analyse"]:
             return _Request(planned_before(source, stored), [], stored, source)
         load_kept_files(source, stored)
-        plan, warnings = _planned(stored.grid, simulated=stored.simulated)
-        record = recorded(plan, stored.command, stored.zookeeper, simulated=stored.simulated)
+        how = _How(stored.simulated, stored.full_stack_max)
+        plan, warnings = _planned(stored.grid, how)
+        record = _recorded(plan, stored.command, stored.zookeeper, how)
         return _Request(plan, warnings, record, source)
-    grid = Grid(axes={}) if source is None else scenario_or_grid(source)
-    grid = grid.overridden(axes_from(options["axes"]), **counts)
     zookeeper, simulated = options["zookeeper"] or EMBEDDED, options["simulated"]
+    if options["full_stack_max"] is not None and not simulated:
+        raise click.UsageError("--full-stack-members has no effect on real processes. Add --simulated, or leave it out")
+    how = _How(simulated, options["full_stack_max"] or FULL_STACK_MEMBERS_MAX)
+    grid = Grid(axes={}) if source is None else scenario_or_grid(source, simulated=simulated)
+    grid = grid.overridden(axes_from(options["axes"], simulated=simulated), **counts)
     require_modelled(zookeeper, simulated=simulated)
     complete(grid)
     names = possible_on(zookeeper, [str(name) for name in grid.axes[SCENARIO]])
     grid = replace(grid, axes={**grid.axes, SCENARIO: axis(SCENARIO, names)}, metrics=metrics or grid.metrics)
-    plan, warnings = _planned(grid, simulated=simulated)
-    record = recorded(plan, command, zookeeper, simulated=simulated)
+    plan, warnings = _planned(grid, how)
+    record = _recorded(plan, command, zookeeper, how)
     return _Request(plan, warnings, record, options["output"] or RUNS / f"sweep-{_name(source, record)}")
 
 
@@ -199,9 +220,13 @@ def _is_a_source(path: Path) -> bool:
     return is_toml(path) or (path / PLAN_FILE).exists()
 
 
-def _planned(grid: Grid, *, simulated: bool) -> tuple[SweepPlan, list[str]]:
+def _recorded(plan: SweepPlan, command: list[str], zookeeper: str, how: _How) -> RecordedPlan:
+    return recorded(plan, command, zookeeper, simulated=how.simulated, full_stack_max=how.full_stack_max)
+
+
+def _planned(grid: Grid, how: _How) -> tuple[SweepPlan, list[str]]:
     """The plan, and what its settings are doubted for: once, not for every cell."""
-    plan = planned_sweep(grid, simulated=simulated)
+    plan = planned_sweep(grid, simulated=how.simulated, full_stack_max=how.full_stack_max)
     planned = [run.planned for run in plan.runs]
     found = dict.fromkeys(
         line
@@ -216,7 +241,7 @@ def _name(source: Path | None, record: RecordedPlan) -> str:
     """The sweep's name: the file's, or the scenarios with a digest of the grid. The same command gives the same."""
     if source is not None:
         return source.stem
-    where = MODELLED if record.simulated else record.zookeeper
+    where = f"{MODELLED} {record.full_stack_max}" if record.simulated else record.zookeeper
     exact = msgspec.json.encode([record.axes, record.seed, record.seeds, record.repeats, where])
     scenarios = "-".join(map(str, record.axes[SCENARIO]))
     return f"{scenarios[:40]}-{hashlib.sha256(exact).hexdigest()[:8]}"
@@ -288,14 +313,14 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
                     raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
                 words.append(analysing)
                 failures = [*state.failures, *unstarted]
-                run_dirs = [folder / run.folder for run in ended]
+                run_dirs = [folder / run.folder for run in ended if run.cell.by in ("", Method.FULL_STACK)]
                 result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
-                if result is None:
-                    progress.say(f"analysing {counted(len(ended), 'run')} on Spark")
+                if result is None and run_dirs:
+                    progress.say(f"analysing {counted(len(run_dirs), 'run')} on Spark")
                     result = analysed(
                         run_dirs, folder, spark=spark, session=started, progress=progress.stage, report=False
                     ).result
-                data = _put_together(folder, plan, record, result, failures)
+                data = _put_together(folder, plan, record, state, result, failures)
         except KeyboardInterrupt:
             progress.say(words[-1])
             return Exit.INTERRUPTED
@@ -312,11 +337,14 @@ def _put_together(
     folder: Path,
     plan: SweepPlan,
     record: RecordedPlan,
-    result: Result,
+    state: SweepState,
+    result: Result | None,
     failures: Sequence[tuple[SweepRun, str]],
 ) -> SweepData:
     """Store the data set in the folder."""
-    results = {Path(run.path).relative_to(folder).as_posix(): run for run in result.runs}
+    runs = [] if result is None else result.runs
+    results: dict[str, Run | CountedRun] = {Path(run.path).relative_to(folder).as_posix(): run for run in runs}
+    results |= state.counted
     data = sweep_data(plan, results, failures, name=folder.name, command=record.command, simulated=record.simulated)
     write_sweep_tables(folder, data)
     write_json(folder / DATA, data)

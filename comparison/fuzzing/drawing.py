@@ -80,6 +80,8 @@ def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Sch
     if simulated:
         drawn.add_enough()
     steps = drawn.ended()
+    if simulated:
+        steps = drawn.copied()
     schedule = Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
     return _in_a_world(schedule, rolls) if simulated else schedule
 
@@ -127,8 +129,12 @@ class _Drawing:
         """Add what a simulated schedule still lacks."""
         while len(self._steps) < SIMULATED_STEPS_MIN or not any(isinstance(step, Inject) for step in self._steps):
             self.add()
+
+    def copied(self) -> tuple[Step, ...]:
+        """With an application that copies records after all, in some."""
         if self._rolls.random() < _COPIED_SHARE and self._situation.allows(CopyWithZombie()):
             self._take(CopyWithZombie())
+        return tuple(self._steps)
 
     def ended(self) -> tuple[Step, ...]:
         ending = self._situation.ending()

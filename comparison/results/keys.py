@@ -26,3 +26,7 @@ COMPLETE = "complete"
 
 #: The requests by which members of a classic group rebalance.
 GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
+#: Those by which members say that they live, or ask for what is new, as long as a group lasts.
+PERIODIC_REQUESTS = ("Heartbeat", "ConsumerGroupHeartbeat", "AwaitCommand")
+#: Those by which a group's authority makes a change: heartbeats that carry no assignment are none.
+AUTHORITY_REQUESTS = (*GROUP_REQUESTS, "ConsumerGroupHeartbeat", "AwaitCommand", "FindCoordinator", "OffsetFetch")

@@ -231,6 +231,20 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
     }
 )
 FAILED_RUNS, APPLICATION_ERRORS = "failed_runs", "application_errors"
+#: Figures of one change in a sweep besides CHANGE_METRICS.
+AUTHORITY_REQUESTS = "authority_requests"
+SWEEP_CHANGE_METRICS: Mapping[str, Meaning] = MappingProxyType(
+    {
+        AUTHORITY_REQUESTS: Meaning(
+            "",
+            "requests of members to the coordinator, and their reads and writes of ZooKeeper, without heartbeats "
+            "that carry nothing",
+        ),
+        "detect_ms": Meaning("ms", "time until the authority noticed that a member was gone"),
+        "heartbeats_per_s": Meaning("1/s", "heartbeats, or requests for commands, of all members"),
+        "authority_cpu_s": Meaning("s", "CPU time of deciding at the coordinator, measured and not simulated"),
+    }
+)
 #: Figures of a run in a sweep besides METRICS.
 SWEEP_METRICS: Mapping[str, Meaning] = MappingProxyType(
     {

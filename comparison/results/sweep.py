@@ -10,6 +10,8 @@ from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the 
 SWEEP_SCHEMA_VERSION = 1
 #: The axis of cells that are parts of others, by the size of the group.
 GROUP_SIZE = "group-size"
+#: How a cell was computed of which everything ran in a simulated world.
+FULL_STACK = "full stack"
 
 
 class AxisData(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,11 +28,19 @@ class CellData(msgspec.Struct, frozen=True, kw_only=True):
     cell: str  #: its folder
     scenario: str
     design: str
+    by: str = ""  #: how a simulated one was computed: full stack, deciding modules or formula
     at: dict[str, int | float | str | None]  #: by axis, without scenario and design; None: the axis has no effect here
     runs: int  #: complete ones
     failed: int
     verdicts: dict[str, int]
     figures: dict[str, Spread]  #: those that were measured
+
+
+class CountedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of which only figures are known: there is no trace to analyse."""
+
+    outcome: str
+    figures: dict[str, float]
 
 
 class Exponent(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,14 +13,26 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.pipeline.figures.repeats import spread
+from comparison.results import keys
 from comparison.results.keys import COMPLETE, SIZING
-from comparison.results.metrics import APPLICATION_ERRORS, CHANGE_METRICS, FAILED_RUNS, METRICS, SWEEP_METRICS, Meaning
+from comparison.results.metrics import (
+    APPLICATION_ERRORS,
+    AUTHORITY_REQUESTS,
+    CHANGE_METRICS,
+    FAILED_RUNS,
+    METRICS,
+    SWEEP_CHANGE_METRICS,
+    SWEEP_METRICS,
+    Meaning,
+)
 from comparison.results.result import Spread
+from comparison.results.run import Run
 from comparison.results.sweep import (
     GROUP_SIZE,
     SWEEP_SCHEMA_VERSION,
     AxisData,
     CellData,
+    CountedRun,
     Exponent,
     LeftOutData,
     SweepData,
@@ -31,7 +43,7 @@ from comparison.sweep.grid import DESIGN, SCENARIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.results.run import Run
+    from comparison.results.run import Change
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
@@ -49,7 +61,7 @@ class _Observation(msgspec.Struct, frozen=True):
 
 def sweep_data(
     plan: SweepPlan,
-    results: Mapping[str, Run],
+    results: Mapping[str, Run | CountedRun],
     failures: Sequence[tuple[SweepRun, str]],
     *,
     name: str,
@@ -58,7 +70,7 @@ def sweep_data(
 ) -> SweepData:
     """Put together what the runs measured; `results` are the analysed runs by the folders of the plan."""
     failed = Counter(run.cell.folder for run, _ in failures)
-    ended: defaultdict[str, list[Run]] = defaultdict(list)
+    ended: defaultdict[str, list[Run | CountedRun]] = defaultdict(list)
     for run in plan.runs:
         if run.folder in results:
             ended[run.cell.folder].append(results[run.folder])
@@ -101,9 +113,12 @@ def as_number(value: Value | None) -> Value | None:
     return value
 
 
-def _observations(cell: Cell, run: Run) -> Iterator[_Observation]:
+def _observations(cell: Cell, run: Run | CountedRun) -> Iterator[_Observation]:
     at = {name: as_number(value) for name, value in cell.at.items()}
     whole = tuple(at.items())
+    if isinstance(run, CountedRun):
+        yield from (_Observation(whole, name, value) for name, value in run.figures.items())
+        return
     yield _Observation(whole, APPLICATION_ERRORS, len(run.failures))
     if run.outcome != COMPLETE:
         return
@@ -121,11 +136,22 @@ def _observations(cell: Cell, run: Run) -> Iterator[_Observation]:
             value = getattr(change, name)
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
+        if cell.by:
+            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", _authority_requests(change))
 
 
-def _cells(cell: Cell, runs: Sequence[Run], failed: int, found: Iterable[_Observation]) -> Iterator[CellData]:
+def _authority_requests(change: Change) -> int:
+    """What members asked of the coordinator and of ZooKeeper for this change."""
+    of_coordinator = sum(change.requests.get(api, 0) for api in keys.AUTHORITY_REQUESTS)
+    return of_coordinator + change.zk_reads + change.zk_writes
+
+
+def _cells(
+    cell: Cell, runs: Sequence[Run | CountedRun], failed: int, found: Iterable[_Observation]
+) -> Iterator[CellData]:
     """The cell, and its parts by group size; `runs` are those that ended."""
-    verdicts = Counter(str(run.verdict) for run in runs if run.outcome == COMPLETE)
+    complete = sum(run.outcome == COMPLETE for run in runs)
+    verdicts = Counter(str(run.verdict) for run in runs if isinstance(run, Run) and run.outcome == COMPLETE)
     whole = tuple((name, as_number(value)) for name, value in cell.at.items())
     figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     figures[whole]  # also a cell without a complete run is one
@@ -139,8 +165,9 @@ def _cells(cell: Cell, runs: Sequence[Run], failed: int, found: Iterable[_Observ
             cell=cell.folder,
             scenario=cell.scenario,
             design=cell.design,
+            by=cell.by,
             at=dict(at),
-            runs=verdicts.total(),
+            runs=complete,
             failed=failed,
             verdicts=dict(verdicts),
             figures={name: each for name, each in spreads.items() if each is not None},
@@ -174,7 +201,7 @@ def _metrics(measured: set[str]) -> dict[str, Meaning]:
     found = {name: Meaning(each.unit, each.meaning) for name, each in known.items() if name in measured}
     titles = sorted({name.partition(".")[0] for name in measured if "." in name})
     for title in titles:
-        for name, metric in CHANGE_METRICS.items():
+        for name, metric in {**CHANGE_METRICS, **SWEEP_CHANGE_METRICS}.items():
             if f"{title}.{name}" in measured:
                 found[f"{title}.{name}"] = Meaning(metric.unit, f"{title}: {metric.meaning}")
     return found

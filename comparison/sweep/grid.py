@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from comparison.own_scenarios import names_of
 from comparison.scenarios.plan.catalogue import COMPARED_DESIGNS, designs_named
 from comparison.scenarios.plan.configuration import check
-from comparison.scenarios.plan.parameters import SEED_MAX, Parameters
+from comparison.scenarios.plan.links import canonical
+from comparison.scenarios.plan.parameters import SEED_MAX, LargeParameters, Parameters
 from comparison.scenarios.plan.presets import preset_named
 from kernel.errors import ConfigurationError
 from kernel.suggestions import unknown
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 Value = int | float | str
 
-SCENARIO, DESIGN, PRESET = "scenario", "design", "preset"
+SCENARIO, DESIGN, PRESET, LINK = "scenario", "design", "preset", "link"
+MEMBERS, PARTITIONS = "members", "partitions"
 #: Axes that are numbers: an option of `run` without its dashes, and the parameter that it sets.
 SESSION_TIMEOUT = "session-timeout"
 NUMBERS: Mapping[str, str] = MappingProxyType(
@@ -40,7 +42,7 @@ NUMBERS: Mapping[str, str] = MappingProxyType(
         SESSION_TIMEOUT: "session_timeout_ms",
     }
 )
-WORDS = (SCENARIO, DESIGN, PRESET)
+WORDS = (SCENARIO, DESIGN, PRESET, LINK)
 #: Axes in the order of folders and tables; settings follow.
 NAMED = (*WORDS, *NUMBERS)
 #: How often: names in a file, and options on the command line.
@@ -50,6 +52,8 @@ COUNTS: Mapping[str, tuple[int, int]] = MappingProxyType(
 #: More runs would take weeks: a mistake.
 RUNS_MAX = 20_000
 
+#: So many partitions for each member.
+_TIMES_MEMBERS = re.compile(rf"([1-9][0-9]{{0,3}})\*{MEMBERS}")
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})(?:([*+])([0-9]{1,18}))?")
 
 
@@ -86,8 +90,8 @@ def complete(grid: Grid) -> Grid:
     return replace(grid, axes={name: axes[name] for name in (*NAMED, *settings) if name in axes})
 
 
-def axes_from(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
-    """Parse `--grid` options. Raises `ConfigurationError`, which names the option."""
+def axes_from(pairs: Iterable[str], *, simulated: bool = False) -> dict[str, tuple[Value, ...]]:
+    """Parse `--grid` options of a live or a simulated sweep. Raises `ConfigurationError`, which names the option."""
     axes: dict[str, tuple[Value, ...]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
@@ -96,11 +100,13 @@ def axes_from(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
             raise ConfigurationError(f"--grid {pair!r} is not an axis. Use KEY=VALUE or KEY=VALUE,VALUE")
         if name in axes:
             raise ConfigurationError(f"--grid {name} is given twice. List all its values once, as {name}=V1,V2")
-        axes[name] = axis(name, [part for part in (part.strip() for part in values.split(",")) if part])
+        axes[name] = axis(
+            name, [part for part in (part.strip() for part in values.split(",")) if part], simulated=simulated
+        )
     return axes
 
 
-def axis(name: str, values: Iterable[Value]) -> tuple[Value, ...]:
+def axis(name: str, values: Iterable[Value], *, simulated: bool = False) -> tuple[Value, ...]:
     """The checked values of one axis, each once; a range is expanded.
 
     Raises `ConfigurationError` for an unknown name or an impossible value.
@@ -110,7 +116,7 @@ def axis(name: str, values: Iterable[Value]) -> tuple[Value, ...]:
         raise ConfigurationError(f"{name} has no values. Write {name}=V1,V2")
     if name == DESIGN:
         return designs_named([str(value) for value in expanded])
-    return tuple(dict.fromkeys(_checked(name, value) for value in expanded))
+    return tuple(dict.fromkeys(_checked(name, value, simulated=simulated) for value in expanded))
 
 
 def _expanded(name: str, value: Value) -> Iterable[Value]:
@@ -131,13 +137,21 @@ def _expanded(name: str, value: Value) -> Iterable[Value]:
     return found
 
 
-def _checked(name: str, value: Value) -> Value:
+def _checked(name: str, value: Value, *, simulated: bool) -> Value:
     if name == SCENARIO:
         return names_of([str(value)])[0]
     if name == PRESET:
         return preset_named(str(value)).name
+    if name == LINK:
+        if not simulated:
+            raise ConfigurationError(
+                f"{name}={value} has no effect on real processes. Add --simulated, or leave it out"
+            )
+        return canonical([str(value)])
+    if name == PARTITIONS and (each := _TIMES_MEMBERS.fullmatch(str(value))):
+        return f"{int(each[1])}*{MEMBERS}"
     if name in NUMBERS:
-        return _number(name, value)
+        return _number(name, value, LargeParameters() if simulated else Parameters())
     if "." not in name:
         hint = f"Use one of {', '.join(NAMED)}, or a Kafka setting"
         raise ConfigurationError(unknown("axis", name, NAMED, hint=hint))
@@ -147,7 +161,13 @@ def _checked(name: str, value: Value) -> Value:
     return text
 
 
-def _number(name: str, value: Value) -> Value:
+def partitions_of(value: Value, members: int) -> int:
+    """The partitions that a value of their axis means for so many members."""
+    each = _TIMES_MEMBERS.fullmatch(str(value))
+    return int(value) if each is None else int(each[1]) * members
+
+
+def _number(name: str, value: Value, parameters: Parameters) -> Value:
     """A parameter's value within its range."""
     parse = float if name == "time-limit" else int
     if isinstance(value, bool) or (isinstance(value, float) and parse is int):
@@ -156,7 +176,7 @@ def _number(name: str, value: Value) -> Value:
         number = parse(value)
     except ValueError:
         raise ConfigurationError(f"{name}={value}: must be a whole number") from None
-    Parameters().overridden(**{NUMBERS[name]: number})
+    parameters.overridden(**{NUMBERS[name]: number})
     return int(number) if number == int(number) else number
 
 

@@ -15,7 +15,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comparison.own_scenarios import is_file, own_scenario
-from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_METRICS
+from comparison.results.metrics import CHANGE_METRICS, METRICS, SWEEP_CHANGE_METRICS, SWEEP_METRICS
 from comparison.scenarios.plan.fields import flat
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, axis, count
 from comparison.toml.files import located_in, read_toml_text
@@ -34,7 +34,7 @@ _STEPS = "steps"
 _KNOWN = (*COUNTS, _METRICS, _GRID)
 
 
-def scenario_or_grid(path: Path) -> Grid:
+def scenario_or_grid(path: Path, *, simulated: bool = False) -> Grid:
     """The grid of a file; of a scenario's file, the grid that has only this scenario.
 
     Raises `EnvironmentFault` when it cannot be read, `ConfigurationError` for its content.
@@ -43,10 +43,10 @@ def scenario_or_grid(path: Path) -> Grid:
     with contextlib.suppress(NotToml):
         if _STEPS in located(text).content:
             return Grid(axes={SCENARIO: (own_scenario(path).scenario.name,)})
-    return parse_grid(text, str(path), path.parent)
+    return parse_grid(text, str(path), path.parent, simulated=simulated)
 
 
-def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
+def parse_grid(text: str, name: str, folder: Path | None = None, *, simulated: bool = False) -> Grid:
     """The grid in a TOML text; `name` is the file's, `folder` where its scenario files are looked for first."""
     content, places = located_in(text, name, "docs/sweeps.md")
 
@@ -68,7 +68,9 @@ def parse_grid(text: str, name: str, folder: Path | None = None) -> Grid:
         table = _table(content.get(_GRID))
     for axis_name, value, path in flat(table):
         with at_line(_GRID, *path):
-            axes[axis_name] = axis(axis_name, _beside(axis_name, _values(axis_name, value), folder))
+            axes[axis_name] = axis(
+                axis_name, _beside(axis_name, _values(axis_name, value), folder), simulated=simulated
+            )
     given: dict[str, Any] = {}
     for key in (each for each in content if each != _GRID):
         with at_line(key):
@@ -103,7 +105,7 @@ def metrics_named(names: Iterable[str]) -> tuple[str, ...]:
     known = {**METRICS, **SWEEP_METRICS}
     for name in names:
         change, dot, figure = name.partition(".")
-        table, looked = (CHANGE_METRICS, figure) if dot and change else (known, name)
+        table, looked = ({**CHANGE_METRICS, **SWEEP_CHANGE_METRICS}, figure) if dot and change else (known, name)
         if looked not in table:
             before = f"{change}." if dot and change else ""
             names = [before + each for each in table]

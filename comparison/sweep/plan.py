@@ -11,15 +11,29 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.applicability import check_scenario, overriding, unused, why_not
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.parameters import SEED_MAX
+from comparison.scenarios.plan.parameters import SEED_MAX, LargeParameters
 from comparison.scenarios.run.experiments import Planned, estimated_run_s, left_out, plan
-from comparison.sweep.grid import DESIGN, NAMED, NUMBERS, PRESET, RUNS_MAX, SCENARIO, SESSION_TIMEOUT, complete
+from comparison.sweep.grid import (
+    DESIGN,
+    LINK,
+    MEMBERS,
+    NAMED,
+    NUMBERS,
+    PARTITIONS,
+    PRESET,
+    RUNS_MAX,
+    SCENARIO,
+    SESSION_TIMEOUT,
+    complete,
+    partitions_of,
+)
+from comparison.sweep.large import FULL_STACK_MEMBERS_MAX, Method, estimated_large_s, method_of, why_not_large
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import SERVER
 from kernel.errors import ConfigurationError
@@ -40,6 +54,7 @@ class Cell:
     scenario: str
     design: str
     at: Mapping[str, Value | None]
+    by: str = ""  #: how a simulated one is computed; '' for live runs
 
     @property
     def folder(self) -> str:
@@ -92,8 +107,8 @@ class SweepPlan:
     notes: tuple[str, ...]
 
 
-def planned_sweep(grid: Grid, *, simulated: bool = False) -> SweepPlan:
-    """Plan every combination, of live or of simulated runs.
+def planned_sweep(grid: Grid, *, simulated: bool = False, full_stack_max: int = FULL_STACK_MEMBERS_MAX) -> SweepPlan:
+    """Plan every combination, of live or of simulated runs; of larger groups than `full_stack_max` only decisions.
 
     Raises `ConfigurationError` when none is left, or there are too many.
     """
@@ -121,15 +136,37 @@ def planned_sweep(grid: Grid, *, simulated: bool = False) -> SweepPlan:
             without[cell.title()] = reason
             continue
         try:
-            (planned,) = plan([cell.scenario], [cell.design], {**_given(cell), "seed": grid.seed})
+            first.append(_first(cell, grid.seed, simulated=simulated, full_stack_max=full_stack_max))
         except ConfigurationError as error:
             without[cell.title()] = str(error)
-        else:
-            first.append(FirstRun(cell, planned, estimated_run_s(planned, simulated=simulated)))
     if not first:
         title, reason = next(iter(without.items()))
         raise ConfigurationError(f"no combination of the grid can work; the first, {title}: {reason}. Change its axes")
     return plan_of(grid, first, left_out=tuple(without.items()), notes=tuple(notes))
+
+
+def _first(cell: Cell, seed: int, *, simulated: bool, full_stack_max: int) -> FirstRun:
+    """The run of a cell with the first seed. Raises `ConfigurationError` if there can be none."""
+    given = {**_given(cell), "seed": seed}
+    members = _members(cell)
+    by = method_of(cell.design, members, full_stack_max) if simulated else Method.FULL_STACK
+    if by is Method.FULL_STACK:
+        (planned,) = plan([cell.scenario], [cell.design], given)
+        computed = replace(cell, by=str(by)) if simulated else cell
+        return FirstRun(computed, planned, estimated_run_s(planned, simulated=simulated))
+    large = {"members": members, "partitions": given.pop("partitions", None)}
+    small = scenario_named(cell.scenario).parameters({**given, "members": None})
+    parameters = LargeParameters.of(small, **large)
+    if reason := why_not_large(cell.scenario, cell.design, parameters):
+        raise ConfigurationError(reason)
+    planned = Planned(scenario=cell.scenario, design=cell.design, parameters=parameters)
+    return FirstRun(replace(cell, by=str(by)), planned, estimated_large_s(cell.scenario, parameters))
+
+
+def _members(cell: Cell) -> int:
+    """How many members the cell has at the start."""
+    given = cell.at.get(MEMBERS)
+    return scenario_named(cell.scenario).defaults.members if given is None else int(given)
 
 
 def plan_of(
@@ -220,7 +257,10 @@ def _settings(cell: Cell) -> dict[str, str]:
 def _given(cell: Cell) -> dict[str, object]:
     """The cell's values as `plan` takes them."""
     numbers = {NUMBERS[name]: value for name, value in cell.at.items() if name in NUMBERS}
-    return {**numbers, "preset": cell.at.get(PRESET), "settings": _settings(cell)}
+    if (partitions := numbers.get(PARTITIONS)) is not None:
+        numbers[PARTITIONS] = partitions_of(partitions, _members(cell))
+    words = {"preset": cell.at.get(PRESET), "links": cell.at.get(LINK)}
+    return {**numbers, **words, "settings": _settings(cell)}
 
 
 def _slug(at: Mapping[str, Value | None]) -> str:

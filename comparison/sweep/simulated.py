@@ -8,15 +8,23 @@ write the runs into it. What has ended stays, whatever ends the command.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
-from comparison.run_folder import provenance
+import msgspec
+
+from comparison.results.keys import COMPLETE
+from comparison.run_folder import provenance, run_dir_of, write_json
+from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.simulation.runs import perform
+from comparison.sweep.large import Method, figures_of
 from comparison.sweep.run import discarded, load_kept_files, planned_before, read_plan, record_in, request_of
-from comparison.sweep.state import RunStatus, status_of
+from comparison.sweep.state import RecordedRun, RunStatus, status_of
 from kernel.errors import EnvironmentFault, UserError
+from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -86,13 +94,32 @@ class _Perform:
         for place in places:
             run = _planned(self._folder).runs[place]
             try:
-                asyncio.run(self._perform(run))
+                if run.cell.by == Method.FULL_STACK:
+                    asyncio.run(self._perform(run))
+                else:
+                    self._compute(run)
             except UserError as error:
                 yield place, str(error)
 
     async def _perform(self, run: SweepRun) -> None:
         request = request_of(self._folder, run, ZOOKEEPER, simulated=True)
         await perform(request, self._about, asyncio.Event(), lambda _: None)
+
+    def _compute(self, run: SweepRun) -> None:
+        """A large group, in a process that is spent with it; what came of it is in `run.json` alone."""
+        parameters = run.planned.parameters
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(1, context, set_parent_death_signal, (os.getpid(),)) as pool:
+            figures = pool.submit(figures_of, run.cell.scenario, run.cell.design, parameters).result()
+        record = RecordedRun(
+            scenario=run.cell.scenario,
+            design=run.cell.design,
+            parameters=parameters.as_json(),
+            outcome=COMPLETE,
+            figures=figures,
+        )
+        run_dir = run_dir_of(self._folder, run.folder)
+        write_json(run_dir / RUN_FILE, {**self._about, "by": run.cell.by, **msgspec.to_builtins(record)})
 
 
 _read: dict[Path, SweepPlan] = {}

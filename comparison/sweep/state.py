@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from comparison.results.sweep import FULL_STACK, CountedRun
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import scenario_named
-from comparison.scenarios.plan.parameters import Parameters  # noqa: TC001  # msgspec reads the types of the fields
+from comparison.scenarios.plan.parameters import LargeParameters, Parameters
 from comparison.scenarios.plan.plugins import kept_plugins
 from comparison.scenarios.run.experiments import Planned
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, Value, complete
+from comparison.sweep.large import FULL_STACK_MEMBERS_MAX
 from comparison.sweep.plan import Cell, FirstRun, plan_of
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""  #: '' until the run has ended
     error: str = ""
     seconds: float = 0.0
+    figures: dict[str, float] = {}  #: of a run without a trace, which is not analysed
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +62,15 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     scenario: _Name
     design: _Name
-    parameters: Parameters
+    parameters: LargeParameters
+    by: str = ""
     at: dict[str, Value | None] = {}  #: the values of its cell (`Cell.at`)
     estimated_s: float = 0.0
+
+    @property
+    def as_made(self) -> Parameters:
+        """The parameters, in the class in which the run was planned."""
+        return Parameters.of(self.parameters) if self.by in ("", FULL_STACK) else self.parameters
 
 
 class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +80,7 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     zookeeper: str
     simulated: bool = False
+    full_stack_max: int = FULL_STACK_MEMBERS_MAX
     axes: dict[str, list[Value]]
     seed: int
     seeds: _Count
@@ -88,7 +98,14 @@ class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):
         return Grid(axes=axes, seed=self.seed, seeds=self.seeds, repeats=self.repeats, metrics=metrics)
 
 
-def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str, *, simulated: bool = False) -> RecordedPlan:
+def recorded(
+    plan: SweepPlan,
+    command: Sequence[str],
+    zookeeper: str,
+    *,
+    simulated: bool = False,
+    full_stack_max: int = FULL_STACK_MEMBERS_MAX,
+) -> RecordedPlan:
     """The plan as it is stored."""
     grid = complete(plan.grid)
     return RecordedPlan(
@@ -96,6 +113,7 @@ def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str, *, simulat
         command=list(command),
         zookeeper=zookeeper,
         simulated=simulated,
+        full_stack_max=full_stack_max,
         axes={name: list(values) for name, values in grid.axes.items()},
         seed=grid.seed,
         seeds=grid.seeds,
@@ -106,7 +124,8 @@ def recorded(plan: SweepPlan, command: Sequence[str], zookeeper: str, *, simulat
                 folder=run.folder,
                 scenario=run.cell.scenario,
                 design=run.cell.design,
-                parameters=run.planned.parameters,
+                parameters=LargeParameters.of(run.planned.parameters),
+                by=run.cell.by,
                 at=dict(run.cell.at),
                 estimated_s=run.estimated_s,
             )
@@ -123,8 +142,8 @@ def plan_again(stored: RecordedPlan) -> SweepPlan | None:
     grid = stored.grid
     first = [
         FirstRun(
-            Cell(scenario=run.scenario, design=run.design, at=run.at),
-            Planned(scenario=run.scenario, design=run.design, parameters=run.parameters),
+            Cell(scenario=run.scenario, design=run.design, at=run.at, by=run.by),
+            Planned(scenario=run.scenario, design=run.design, parameters=run.as_made),
             run.estimated_s,
         )
         for run in stored.runs[: len(stored.runs) // grid.factor]
@@ -146,7 +165,7 @@ def differences(stored: RecordedPlan, wanted: RecordedPlan) -> list[str]:
         before, after = (_listed(plan.axes.get(name)) for plan in (stored, wanted))
         if before != after:
             found.append(f"{name} was {before}, is {after}")
-    for name in ("seed", "seeds", "repeats", "zookeeper", "simulated"):
+    for name in ("seed", "seeds", "repeats", "zookeeper", "simulated", "full_stack_max"):
         before, after = (str(getattr(plan, name)) for plan in (stored, wanted))
         if before != after:
             found.append(f"{name} was {before}, is {after}")
@@ -201,6 +220,16 @@ class SweepState:
 
     def having(self, *statuses: RunStatus) -> list[SweepRun]:
         return [run for run in self._runs if self._statuses[run.folder] in statuses]
+
+    @property
+    def counted(self) -> dict[str, CountedRun]:
+        """The complete runs of which only figures are known, by their folders."""
+        records = {run.folder: self._records[run.folder] for run in self.having(RunStatus.COMPLETE)}
+        return {
+            folder: CountedRun(outcome=record.outcome, figures=record.figures)
+            for folder, record in records.items()
+            if record is not None and record.figures
+        }
 
     @property
     def failures(self) -> list[tuple[SweepRun, str]]:

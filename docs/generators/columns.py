@@ -348,6 +348,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
             **_SWEPT,
             "cell": C("the cell: one value of every axis"),
             "axes": C("the values of the axes, as JSON"),
+            "computed_by": C("how a simulated cell was computed, as `by` in sweep.json; '' for live runs"),
             "unit": C("unit of the figure; '' for a count"),
             "n": C("runs in which the figure was measured"),
             "median": C("median of those runs", "as `unit`"),

@@ -62,6 +62,7 @@ class _Cell(NamedTuple):
     scenario: str
     design: str
     at: list[str]
+    by: str
     runs: str
     verdicts: list[tuple[str, int]]
 
@@ -135,6 +136,7 @@ def _cell(cell: CellData, axes: list[AxisData]) -> _Cell:
         scenario=cell.scenario,
         design=cell.design,
         at=["-" if cell.at.get(axis.name) is None else str(cell.at[axis.name]) for axis in axes],
+        by=cell.by,
         runs=f"{cell.runs}" + (f", {cell.failed} failed" if cell.failed else ""),
         verdicts=sorted(cell.verdicts.items()),
     )

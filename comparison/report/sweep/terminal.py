@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from comparison.report.summaries.figures import SIMULATED
-from comparison.report.sweep.panels import Layout, figure_text, growths
+from comparison.report.sweep.panels import Layout, computed_otherwise, figure_text, growths
 from comparison.screen.text_table import Column, TextTable
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def render_sweep(data: SweepData, console: Console) -> None:
             console.print(_table(panel))
             for line in _growths(panel):
                 console.print(Text(f"  {line}"))
+    for line in computed_otherwise(data):
+        console.print(Text(line))
     if missing := [cell for cell in data.cells if not cell.runs]:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         console.print(Text(f"\nwithout a complete run: {missing[0].cell}{others}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  # msgspec reads the types of the fields
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from comparison.scenarios.plan.links import DEFAULT
 from kernel.errors import ConfigurationError
@@ -25,11 +25,15 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "brokers": (1, 9),
     "session_timeout_ms": (1_000, 60_000),
 }
+#: The same for large groups of which only the deciding modules run.
+LARGE_RANGES: Mapping[str, tuple[float, float]] = {**RANGES, "members": (1, 100_000), "partitions": (1, 1_000_000)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
     """One run's parameters. Every scenario has its own defaults."""
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = RANGES
 
     members: int = 4  #: at the start
     partitions: int = 12  #: of each topic
@@ -45,7 +49,7 @@ class Parameters:
     settings: Mapping[str, str] = field(default_factory=dict)  #: Kafka settings given with -c
 
     def __post_init__(self) -> None:
-        for name, (low, high) in RANGES.items():
+        for name, (low, high) in self.ranges.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 option = name.removesuffix("_s").removesuffix("_ms").replace("_", "-")
@@ -55,7 +59,12 @@ class Parameters:
     def topic_names(self) -> tuple[str, ...]:
         return tuple(f"orders-{number}" if self.topics > 1 else "orders" for number in range(self.topics))
 
-    def overridden(self, **given: object) -> Parameters:
+    @classmethod
+    def of(cls, given: Parameters, **others: object) -> Self:
+        """The same parameters in this class, overridden by those that are not None."""
+        return cls(**{f.name: getattr(given, f.name) for f in fields(given)}).overridden(**others)
+
+    def overridden(self, **given: object) -> Self:
         """These parameters, overridden by those that are not None."""
         known = {f.name for f in fields(self)}
         assert given.keys() <= known, given.keys() - known
@@ -65,6 +74,13 @@ class Parameters:
         """By their names; links only if they are not the usual ones, which a live run has."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "links" or self.links != DEFAULT}
         return {**named, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargeParameters(Parameters):
+    """Those of a group that is too large to run everything."""
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = LARGE_RANGES
 
 
 def spread(partitions: list[TopicPartition], index: int) -> TopicPartition:

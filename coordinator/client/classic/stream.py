@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: The state machine of a classic member, which also leaves when it unsubscribes.
-_LOGIC = MemberLogic(
+LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
@@ -48,7 +48,7 @@ _LOGIC = MemberLogic(
 )
 
 #: States whose queued tasks belong to the rebalance; polls count meanwhile, for max.poll.interval.ms.
-_BUSY_IN_POLLS = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.RESUMING})
+BUSY_IN_POLLS = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.RESUMING})
 #: The next poll joins.
 ABOUT_TO_JOIN = frozenset({MemberState.UNJOINED, MemberState.REJOIN_NEEDED})
 #: Done with a rebalance, or nearly; before, the leader may not have assigned yet.
@@ -63,7 +63,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ClassicContext]):
         context = replace(context, calls=replace(context.calls, instance_id=instance_id))
         settings = replace(context.config.member, instance_id=instance_id)
         member = Member(settings=settings, topics=frozenset(topics))
-        super().__init__(number, member, _LOGIC, CoordinatorLink(context, number), context)
+        super().__init__(number, member, LOGIC, CoordinatorLink(context, number), context)
         self._link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id, instance_id)
         self._join_metadata = JoinMetadata(context.config.partition_assignment_strategy)
         self.group_leader = GroupLeader(context)
@@ -102,7 +102,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ClassicContext]):
         self._raise_failure()
 
     def _takes_polls(self) -> bool:
-        return not self._task_queue.busy or self.member.state in _BUSY_IN_POLLS
+        return not self._task_queue.busy or self.member.state in BUSY_IN_POLLS
 
     def _blocks_commits(self) -> bool:
         return self.member.state in BETWEEN_JOIN_AND_SYNC

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kernel.client.connection import BrokerConnection
     from kernel.values import TopicPartition
 
-_LOGIC = MemberLogic(
+LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
@@ -76,7 +76,7 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         context = replace(context, calls=replace(context.calls, instance_id=instance_id))
         settings = replace(context.config.member, instance_id=instance_id)
         member = ConsumerMember(settings=settings, member_id=fresh_base64_id(context.runtime.random))
-        super().__init__(number, member, _LOGIC, CoordinatorFinder(context, number), context)
+        super().__init__(number, member, LOGIC, CoordinatorFinder(context, number), context)
         self._link.log_prefix = log_lines.prefix(context.config.client_id, context.config.group_id, instance_id)
         self._targets = Targets(context.client)
         self._due: deque[_Due] = deque()
@@ -167,7 +167,7 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
         fetcher = self._context.fetcher
         match effect:
             case effects.SendHeartbeat() if effect.epoch < JOIN_EPOCH:
-                self._spawn(self._leave(effect), _LOGIC.leave_task)
+                self._spawn(self._leave(effect), LOGIC.leave_task)
             case effects.SendHeartbeat():
                 self._spawn(self._heartbeat(effect), "heartbeat")
             case CommitPositions():

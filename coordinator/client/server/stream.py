@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 SILENCE_MS = 60_000
 
 #: The state machine of a member of this design, which leaves by deleting its id; the end of its session does the same.
-_LOGIC = MemberLogic(
+LOGIC = MemberLogic(
     step=step,
     deadline=deadline,
     reaction=reaction,
@@ -64,7 +64,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerContext]):
 
     def __init__(self, number: int, topics: tuple[str, ...], context: ServerContext, session: ZooKeeperSession) -> None:
         member = ServerMember(settings=context.config.member)
-        super().__init__(number, member, _LOGIC, CommandLink(context, number), context)
+        super().__init__(number, member, LOGIC, CommandLink(context, number), context)
         self.topics = topics
         self._session = session
         self._named: tuple[int, str] = (NO_SESSION, "")  #: the session for which the id was made, and the id
@@ -209,7 +209,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerContext]):
             error = error_name(answer.error)
             if not error:
                 self._note_silence(answer.command)
-                self.feed(_command_event(effect.stamp, answer))
+                self.feed(command_event(effect.stamp, answer))
                 return
         self.refused(AWAIT, error, stamp=effect.stamp, sent_ns=sent_ns, connection=known)
 
@@ -240,7 +240,7 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerContext]):
                 self.feed(Resumed(effect.stamp))
 
 
-def _command_event(stamp: int, answer: CommandAnswer) -> Event:
+def command_event(stamp: int, answer: CommandAnswer) -> Event:
     match answer.command:
         case Command.NOTHING:
             return events.NoCommand(stamp)

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.consumer.group import ConsumerGroup
 from coordinator.groups.errors import Error
 from coordinator.groups.offsets import offsets
-from kernel.broker.storage import appending, writer
-from kernel.broker.storage.errors import StorageError
-from kernel.broker.storage.jobs import Append, Upsert
-from kernel.designs import CONSUMER, EAGER, ZOOKEEPER
-from zkconsumer.rebalance import claiming, releasing, table
-from zkconsumer.rebalance.state import RebalanceState
-from zkconsumer.rebalance.steps import Step, no_effects, with_attempt
+from kernel.designs import CONSUMER, EAGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from coordinator.groups.classic.group import Group
     from coordinator.groups.requests import Commit
-    from kernel.broker.storage.jobs import Job
-    from zkconsumer.rebalance.effects import Claim
-    from zkconsumer.rebalance.state import Rebalance
-    from zkconsumer.rebalance.steps import Responses
 
     #: Puts a value in the place of an attribute, as pytest's `MonkeyPatch.setattr` does.
     Put = Callable[[Any, str, Any], object]
 
 _FENCES = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID})
 _fenced = offsets.commit_refusal
-#: How long a write waits for the disk.
-_DISK_S = 0.05
 
 
 def unfenced(group: Group | None, request: Commit) -> Error | None:
@@ -47,58 +34,9 @@ def _unfenced_commit(put: Put) -> None:
     put(offsets, "commit_refusal", unfenced)
 
 
-def _unchecked_release(put: Put) -> None:
-    """A checked release deletes whatever has the name of its owner node: it checks neither session nor version."""
-
-    def unchecked(machine: Rebalance, claims: Iterable[Claim], responses: Responses) -> Rebalance:
-        return with_attempt(machine, deletes=releasing.deletes(machine, claims), spared=())
-
-    for module in (releasing, claiming):
-        put(module, "checked", unchecked)
-
-
-def _kept_claims(put: Put) -> None:
-    """After a conflict, what was claimed before it stays claimed."""
-    put(table, "_ROLL_BACK", _without_effects(table._ROLL_BACK, RebalanceState.ROLLING_BACK))
-    checked = _without_effects(table._CHECKED_ROLL_BACK, RebalanceState.ROLLING_BACK_CHECKED)
-    put(table, "_CHECKED_ROLL_BACK", checked)
-
-
-def _without_effects(steps: Mapping[RebalanceState, Step], state: RebalanceState) -> Mapping[RebalanceState, Step]:
-    return {**steps, state: replace(steps[state], enter=no_effects)}
-
-
 def _unreleased_ignored(put: Put) -> None:
     """A member gets its target at once, also what another one has not given up."""
     put(ConsumerGroup, "is_free", lambda *_: True)
-
-
-def _zombie_producer(put: Put) -> None:
-    """A partition's leader stores what a producer of an older epoch writes."""
-    put(appending, "_check_epoch", lambda *_: None)
-
-
-def _fence_before_the_write(put: Put) -> None:
-    """A broker looks for a successor before it writes, and not again before it acknowledges."""
-    usual = writer.Writer.__init__
-
-    def made(self: writer.Writer, *arguments: Any) -> None:
-        usual(self, *arguments)
-        submit = self.submit
-
-        def checked(job: Job) -> None:
-            if isinstance(job, Append | Upsert):
-                try:
-                    job.term.check_fence()
-                except StorageError as fenced:
-                    self._answered([(job, None, fenced)])
-                    return
-            asyncio.get_running_loop().call_later(_DISK_S, submit, job)
-
-        self.submit = checked  # type: ignore[assignment]  # the worker's method
-
-    put(writer.Writer, "__init__", made)
-    put(writer, "_refusal", lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +51,6 @@ class Bug:
 BUGS: Mapping[str, Bug] = MappingProxyType(
     {
         "unfenced commit": Bug(_unfenced_commit, EAGER, frozenset({"no stale write", "no offset moved back"})),
-        "unchecked release": Bug(_unchecked_release, ZOOKEEPER, frozenset({"owner nodes kept"})),
-        "kept claims": Bug(_kept_claims, ZOOKEEPER, frozenset({"settles"})),
         "unreleased ignored": Bug(_unreleased_ignored, CONSUMER, frozenset({"never two owners", "no stale write"})),
-        "zombie producer": Bug(_zombie_producer, EAGER, frozenset({"fenced by epoch"})),
-        "fence before the write": Bug(_fence_before_the_write, EAGER, frozenset({"no record lost", "final offsets"})),
     }
 )

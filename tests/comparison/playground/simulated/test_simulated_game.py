@@ -65,10 +65,10 @@ class Page:
 
 
 @asynccontextmanager
-async def played(folder: Path, *designs: str) -> AsyncIterator[Page]:
+async def played(folder: Path, *designs: str, members: int = 2, partitions: int = 2) -> AsyncIterator[Page]:
     """A game with its server, until the context ends; then it is interrupted, and nothing is left of it."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    given = {"members": 2, "partitions": 2, "rate": 20, "seed": 3}
+    given = {"members": members, "partitions": partitions, "rate": 20, "seed": 3}
     made = prepared(folder, designs, given, command=["pytest"], idle_s=600)
     interrupted = asyncio.Event()
 

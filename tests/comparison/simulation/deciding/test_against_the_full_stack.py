@@ -1,0 +1,105 @@
+"""Counted groups against simulated runs of everything: the same counts, and times that differ only by phases."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.tasks import finished, read_tables
+from comparison.results.run import Change
+from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.run.experiments import plan
+from comparison.simulation.deciding.group import CountedGroup, Stage
+from comparison.simulation.runs import perform
+from kernel.designs import COORDINATED
+from kernel.trace.words import TimeSource
+
+#: What a change costs, whenever it comes. Heartbeats and commands go on as long as one looks.
+COUNTED = ("JoinGroup", "SyncGroup", "LeaveGroup", "FindCoordinator", "OffsetFetch")
+#: A change comes at another moment between two heartbeats, of which everybody hears by a heartbeat.
+TOLERANCE_MS = 1_000 + 50
+TWO_PARTITIONS_EACH = 2
+
+
+async def change_in_full(folder: Path, scenario: str, design: str, members: int) -> Change:
+    given = {"seed": 1, "members": members, "partitions": TWO_PARTITIONS_EACH * members, "rate": 2 * members}
+    (planned,) = plan([scenario], [design], given)
+    (folder / "trace").mkdir()
+    request = RunRequest(
+        scenario=scenario_named(scenario),
+        design=design,
+        parameters=planned.parameters,
+        configuration=configuration(design, planned.parameters),
+        zookeeper="embedded",
+        run=planned.simulated_run,
+        run_dir=folder,
+        clock=TimeSource.SIMULATED,
+    )
+    outcome = await perform(request, {}, asyncio.Event(), lambda _: None)
+    assert outcome.outcome == "complete", outcome.error
+    (run,) = find_runs([folder])
+    (part,) = parts_of([run], 1)
+    tables, read = read_tables([run], part.chunks)
+    measured, _ = measure(run, tables[0])
+    (change,) = finished(run, measured, read).changes
+    return change
+
+
+def counted(scenario: str, design: str, members: int, seed: int = 1) -> Stage:
+    (planned,) = plan([scenario], [design], {"seed": seed})
+    made = configuration(design, planned.parameters)
+    group = CountedGroup(design, made, partitions=TWO_PARTITIONS_EACH * members, seed=seed)
+    group.form(members)
+    return group.join() if scenario == "join" else group.crash()
+
+
+async def held_against_the_full_stack(folder: Path, scenario: str, design: str, members: int) -> None:
+    full, alone = await change_in_full(folder, scenario, design, members), counted(scenario, design, members)
+    assert alone.members == full.members
+    requests = {api: count for api, count in full.requests.items() if api in COUNTED}
+    assert {api: count for api, count in alone.requests.items() if api in COUNTED} == requests
+    assert alone.zk_writes == full.zk_writes
+    assert alone.converge_ms == pytest.approx(full.converge_ms, abs=TOLERANCE_MS)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "design"),
+    [("join", "eager"), ("join", "cooperative"), ("crash", "server"), ("crash", "consumer")],
+)
+async def test_counts_are_those_of_the_full_stack(tmp_path: Path, scenario: str, design: str) -> None:
+    await held_against_the_full_stack(tmp_path, scenario, design, 12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("design", COORDINATED)
+@pytest.mark.parametrize("scenario", ["join", "crash"])
+async def test_counts_of_a_hundred_members_are_those_of_the_full_stack(
+    tmp_path: Path, scenario: str, design: str
+) -> None:
+    await held_against_the_full_stack(tmp_path, scenario, design, 100)
+
+
+@pytest.mark.parametrize("design", COORDINATED)
+def test_group_forms_takes_one_in_and_loses_one(design: str) -> None:
+    joined, crashed = counted("join", design, 30), counted("crash", design, 30)
+    assert (joined.members, crashed.members) == (31, 29)
+    assert joined.converge_ms is not None
+    assert crashed.converge_ms is not None
+    assert crashed.detect_ms is not None
+    # A session lasts 3 s, and its last sign of life came within the last interval before the end of its member.
+    assert 2_000 <= crashed.detect_ms <= 3_500
+    assert crashed.converge_ms >= crashed.detect_ms
+
+
+def test_same_seed_gives_the_same_figures_and_another_one_others() -> None:
+    one, again, other = (counted("join", "cooperative", 20, seed) for seed in (1, 1, 2))
+    figures = ("converge_ms", "unowned_partition_s", "requests", "lasted_s")
+    assert [getattr(one, name) for name in figures] == [getattr(again, name) for name in figures]
+    assert one.converge_ms != other.converge_ms
