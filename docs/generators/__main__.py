@@ -13,6 +13,7 @@ from docs.generators import (
     phases_page,
     reconciliation_page,
     settings_page,
+    simulation_page,
     table_pages,
 )
 
@@ -28,6 +29,7 @@ GENERATORS = (
     assign_blocks,
     phases_page,
     reconciliation_page,
+    simulation_page,
 )
 
 

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,6 +19,8 @@ from kernel.designs import DESIGN_NAMES
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"
+#: Where `make second-python` installs it, unless SECOND_PYTHON names another one.
+SECOND_PYTHON = Path(__file__).parents[3] / "build" / "second-python" / "bin" / "python"
 
 
 def simulated(
@@ -49,15 +53,6 @@ def digests(folder: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-#: Links, spreads and a cost, in the form in which a run's id has them.
-FAR = "region,member-broker=2ms+-1.5,cost=20us+-10"
-#: Every design once, and cuts in an ensemble, on links that are not the usual ones.
-CASES = [
-    *[("crash", design, DEFAULT) for design in DESIGN_NAMES],
-    ("stale-view", "zookeeper", FAR),
-]
-
-
 def headers(folder: Path) -> list[dict[str, Any]]:
     """Those of the trace files."""
     found = []
@@ -67,43 +62,87 @@ def headers(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("scenario", "design", "links"), CASES)
-def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(
-    tmp_path: Path, scenario: str, design: str, links: str
+class Case(NamedTuple):
+    """What is run with the same seed, again and again."""
+
+    scenario: str
+    design: str
+    links: str = DEFAULT
+
+
+#: Every design once; and cuts in an ensemble, on links with spreads, written as in a run's id.
+CASES = [
+    *[Case("crash", design) for design in DESIGN_NAMES],
+    Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5"),
+]
+Once = Callable[[Case], tuple[Path, dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Performs a case once for all tests; its folder and its outcome."""
+
+    @cache
+    def performed(case: Case) -> tuple[Path, dict[str, Any]]:
+        folder = tmp_path_factory.mktemp("once") / "run"
+        return folder, simulated(folder, case.scenario, case.design, links=case.links, hash_seed=1)
+
+    return performed
+
+
+@pytest.fixture(scope="module")
+def second_python() -> str:
+    """Another Python in which the lab is installed: skips if there is none."""
+    candidates = [os.environ.get("SECOND_PYTHON"), SECOND_PYTHON if SECOND_PYTHON.exists() else None]
+    for python in filter(None, candidates):
+        asked = [str(python), "-c", "import sys, kio, msgspec; print(*sys.version_info[:2])"]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True).stdout
+        if said.split() != [*map(str, sys.version_info[:2])]:
+            return str(python)
+    pytest.skip("no second Python: `make second-python SECOND=python3.13` sets one up")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path, once: Once, case: Case) -> None:
+    folder, outcome = once(case)
+
+    again = simulated(tmp_path / "again", case.scenario, case.design, links=case.links, hash_seed=2)
+
+    assert outcome["outcome"] == "complete", outcome["error"]
+    assert outcome == again
+    assert len(digests(folder)) > 7
+    assert digests(folder) == digests(tmp_path / "again")
+
+
+@pytest.mark.parametrize("case", [Case("crash", "eager")], ids=lambda case: f"{case.scenario}-{case.design}")
+def test_the_same_seed_gives_the_same_bytes_on_another_python(
+    tmp_path: Path, once: Once, second_python: str, case: Case
 ) -> None:
-    once, again = tmp_path / "once", tmp_path / "again"
+    folder, outcome = once(case)
 
-    outcomes = [
-        simulated(folder, scenario, design, links=links, hash_seed=number)
-        for number, folder in enumerate((once, again), 1)
-    ]
+    again = simulated(tmp_path / "again", case.scenario, case.design, links=case.links, python=second_python)
 
-    assert outcomes[0]["outcome"] == "complete", outcomes[0]["error"]
-    assert outcomes[0] == outcomes[1]
-    assert len(digests(once)) > 7
-    assert digests(once) == digests(again)
-    assert {header["run"] for header in headers(once)} == {
-        f"simulated/{scenario}/{design}/seed-1" + ("" if links == DEFAULT else f"/{links}")
-    }
+    assert outcome == again
+    assert digests(folder) == digests(tmp_path / "again")
 
 
-def test_another_seed_gives_another_run(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
+def test_another_seed_gives_another_run(tmp_path: Path, once: Once) -> None:
+    folder, _ = once(Case("crash", "eager"))
+    other = tmp_path / "other"
 
-    simulated(one, "crash", "eager", seed=1)
     simulated(other, "crash", "eager", seed=2)
 
-    assert digests(one).keys() == digests(other).keys()
-    assert all(digest != digests(other)[name] for name, digest in digests(one).items())
+    assert digests(folder).keys() == digests(other).keys()
+    assert all(digest != digests(other)[name] for name, digest in digests(folder).items())
 
 
-def test_headers_say_that_time_was_simulated(tmp_path: Path) -> None:
-    simulated(tmp_path / "run", "crash", "server")
+@pytest.mark.parametrize("case", [Case("crash", "server"), CASES[-1]], ids=lambda case: case.design)
+def test_headers_say_that_time_was_simulated_and_on_which_links(once: Once, case: Case) -> None:
+    folder, _ = once(case)
 
-    for header in headers(tmp_path / "run"):
-        assert (header["clock"], header["pid"], header["run"]) == (
-            "simulated", 0, "simulated/crash/server/seed-1",
-        )  # fmt: skip
+    run = f"simulated/{case.scenario}/{case.design}/seed-1" + (f"/{case.links}" if case.links != DEFAULT else "")
+    for header in headers(folder):
+        assert (header["clock"], header["pid"], header["run"]) == ("simulated", 0, run)
         assert header["boot_id"] == header["run"]
 
 

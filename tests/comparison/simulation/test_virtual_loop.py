@@ -174,6 +174,23 @@ def test_a_busy_host_comes_later() -> None:
     assert done == [pytest.approx(0.010)]
 
 
+def test_what_computing_costs_is_drawn_from_the_seed() -> None:
+    def ended_at(seed: int) -> float:
+        world = World(seed, Links(cost=Duration(1_000_000, 900_000)))
+
+        async def main() -> float:
+            return await world.spawn(world.node("busy", Kind.MEMBER), work)
+
+        async def work() -> float:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            return world.loop.time()
+
+        return world.run(main)
+
+    assert ended_at(1) == ended_at(1) != ended_at(2)
+
+
 def test_waiting_for_what_never_comes_is_an_error() -> None:
     world = World(1)
 

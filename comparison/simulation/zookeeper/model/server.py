@@ -15,6 +15,8 @@ What is left out:
   soon as it is there, so acknowledgements take no time but the network's.
 - *The election's details*: notices that pass each other, its quorum verifiers, and connections that are made twice.
 - *The order of names* in the answer to getChildren (a hash set's): here the order of creation. Clients sort.
+- *A session that others end*, by its id or because it has expired, hears of its own ephemeral znodes before its
+  connection is closed. A real server writes and closes in two threads, so there it does about as often as not.
 - *A read* checks no path: a malformed one is not there.
 - *zkdigest, latencies* and all other figures of `mntr` than those in `four_letter_words.py`.
 """

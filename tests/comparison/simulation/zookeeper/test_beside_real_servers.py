@@ -25,7 +25,7 @@ NAMES = ("a", "b", "ephemeral", "x-y", "é")
 #: What a step is drawn from, and how often.
 WEIGHTS = {
     "open": 3, "close": 1, "end": 1, "move": 2, "expire": 0.3, "create": 24, "delete": 12, "set_data": 10, "read": 36,
-    "multi": 12, "sync": 2, "malformed": 3,
+    "multi": 12, "burst": 6, "sync": 2, "malformed": 3,
 }  # fmt: skip
 
 
@@ -122,19 +122,27 @@ class Steps:
         await self._write(self._a_create())
 
     async def delete(self) -> None:
-        await self._write(requests.delete(self._path(), self._version()))
+        await self._write(self._a_delete())
 
     async def set_data(self) -> None:
         await self._write(requests.set_data(self._path(), self._data(), self._version()))
 
     async def read(self) -> None:
-        read = self.chosen.choice((requests.exists, requests.get, requests.children))
-        path = self.chosen.choice((self._path(), self._path(), ROOT, "/"))
-        await self.sides.ask(self._twins(), read(path, watch=self.chosen.random() < 0.6))
+        await self.sides.ask(self._twins(), self._a_read())
 
     async def multi(self) -> None:
-        parts = tuple(self._part() for _ in range(self.chosen.randint(1, 4)))
-        await self._write(requests.transaction(parts, lambda path: path))
+        await self._write(self._a_multi())
+
+    async def burst(self) -> None:
+        """Several requests at once: a session's reads see its own writes, also on a follower."""
+        twins = self._twins()
+        requested = [
+            self.chosen.choice((self._a_create, self._a_read, self._a_delete, self._a_multi))()
+            for _ in range(self.chosen.randint(2, 6))
+        ]
+        await asyncio.gather(*(self.sides.ask(twins, request) for request in requested))
+        await self.sides.settle()
+        self._compare()
 
     async def sync(self) -> None:
         await self.sides.ask(self._twins(), requests.sync(self._path()))
@@ -182,6 +190,18 @@ class Steps:
         if self.chosen.random() < 0.2:
             return requests.create_numbered(self._path(), self._data())
         return requests.create(self._path(), self._data(), ephemeral=self.chosen.random() < 0.4)
+
+    def _a_delete(self) -> object:
+        return requests.delete(self._path(), self._version())
+
+    def _a_read(self) -> object:
+        read = self.chosen.choice((requests.exists, requests.get, requests.children))
+        path = self.chosen.choice((self._path(), self._path(), ROOT, "/"))
+        return read(path, watch=self.chosen.random() < 0.6)
+
+    def _a_multi(self) -> object:
+        parts = tuple(self._part() for _ in range(self.chosen.randint(1, 4)))
+        return requests.transaction(parts, lambda path: path)
 
     def _part(self) -> operations.TransactionPart:
         path = self._path()

@@ -1,0 +1,187 @@
+"""Fill the places of `docs/simulation.md` in which simulated runs stand beside live ones, from `docs/simulation.json`.
+
+`docs.generators.simulation_records` makes that file. A difference is a count that all live runs have in common and a
+simulated one has not, counts whose ranges do not meet, or times whose intervals do not; each has its explanation here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.results.outcomes import VerdictOutcome
+from comparison.scenarios.plan.catalogue import CATALOGUE
+from docs.generators.pages import DOCS, filled, markdown_table
+from docs.generators.simulation_records import read_records
+from kernel.designs import DESIGN_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from docs.generators.simulation_records import CaseRecord, Records
+
+PAGE = DOCS / "simulation.md"
+SETTLED = "settled"
+
+#: Why a figure of simulated runs is another one: by scenario, design and figure.
+_STARTING = (
+    "The time begins when the runner starts the new member's process. A real one needs some tenths of a second until "
+    "it has connected and asks to join; a simulated one is there at once."
+)
+_COMPUTING = (
+    "The same timers pass, and simulated computing takes no time: between them live members and brokers waited for the "
+    "processor of a busy machine."
+)
+_FAILED_ATTEMPT = (
+    "In the live runs a member failed once or twice on a claim that another one still held, and tried again: "
+    "a rebalance more each time, in which other partitions move. Simulated members are never that slow."
+)
+EXPLANATIONS: Mapping[tuple[str, str, str], str] = {
+    ("crash", "consumer", SETTLED): (
+        "The session ends a session timeout after the last heartbeat, and the others hear of it by their next one: "
+        "both depend on the phases of heartbeats, which differ by up to a second in each."
+    ),
+    ("pause", "zookeeper", "rebalances"): _FAILED_ATTEMPT,
+    ("pause", "zookeeper", "moved"): _FAILED_ATTEMPT,
+    ("pause", "zookeeper", SETTLED): _FAILED_ATTEMPT,
+    **{("pause", design, SETTLED): _COMPUTING for design in ("eager", "cooperative", "consumer")},
+    ("join", "zookeeper", SETTLED): _STARTING + " Its reads and those of the others then take next to no time.",
+    ("join", "eager", SETTLED): _STARTING,
+    ("join", "cooperative", SETTLED): _STARTING,
+    ("join", "consumer", SETTLED): _STARTING + " What is left is a heartbeat interval.",
+    ("leave", "zookeeper", SETTLED): (
+        "No timer is involved, only requests and what handling them costs: simulated computing takes no time."
+    ),
+    ("leave", "cooperative", SETTLED): (
+        "Members hear of the new generation by their next heartbeat, up to a second later, at a phase that differs "
+        "between the runs; simulated ones have that of `eager`, whose group does the same."
+    ),
+}
+
+_MARKS = {VerdictOutcome.EXPECTED: "+", VerdictOutcome.NOT_EXPECTED: "−", VerdictOutcome.UNKNOWN: "?"}
+
+
+class Difference(NamedTuple):
+    """A figure of which simulated runs say something else than live ones."""
+
+    scenario: str
+    design: str
+    figure: str
+
+
+def pairs(records: Records) -> Iterator[tuple[CaseRecord, CaseRecord]]:
+    """Live and simulated runs of the same case."""
+    simulated = {(case.scenario, case.design): case for case in records.simulated}
+    for live in records.live:
+        if (live.scenario, live.design) in simulated:
+            yield live, simulated[live.scenario, live.design]
+
+
+def differences(records: Records) -> list[Difference]:
+    """All of them, in the order of the table."""
+    found = []
+    for live, simulated in pairs(records):
+        names = dict.fromkeys((*live.counts, *simulated.counts))
+        figures = [name for name in names if _differs(*_values(live, simulated, name))]
+        if not _meet([*live.settled_ms, *quiet_ms(live)], simulated.settled_ms):
+            figures.append(SETTLED)
+        found += [Difference(live.scenario, live.design, figure) for figure in figures]
+    return found
+
+
+def quiet_ms(case: CaseRecord) -> list[int]:
+    """From when to when the case settled on a quiet machine, by the table in `coordinators.md`, whose unit is .1 s."""
+    text = (DOCS / "coordinators.md").read_text(encoding="utf-8")
+    table, _, _ = text.partition("<!-- drawn: changes -->")[2].partition("<!-- end -->")
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if cells[1:3] == [case.scenario, f"`{case.design}`"]:
+            settled_ms = round(1000 * float(cells[-2]))
+            return [settled_ms - 50, settled_ms + 50]
+    return []
+
+
+def _values(live: CaseRecord, simulated: CaseRecord, name: str) -> tuple[Sequence[int], Sequence[int]]:
+    return live.counts.get(name, [0]), simulated.counts.get(name, [0])
+
+
+def _differs(live: Sequence[int], simulated: Sequence[int]) -> bool:
+    return set(simulated) != set(live) if len(set(live)) == 1 else not _meet(live, simulated)
+
+
+def _meet(one: Sequence[int], other: Sequence[int]) -> bool:
+    return max(min(one), min(other)) <= min(max(one), max(other))
+
+
+def beside(records: Records) -> str:
+    """The table of figures, with the explanations below it."""
+    reasons = list(dict.fromkeys(EXPLANATIONS.get(tuple(each), "") for each in differences(records)))
+    numbers = {each: 1 + reasons.index(EXPLANATIONS.get(tuple(each), "")) for each in differences(records)}
+    rows = [_row(live, simulated, numbers) for live, simulated in pairs(records)]
+    headings = ("scenario", "design", "the same in all runs", "live", "simulated", "settled live, s", "simulated, s")
+    table = markdown_table(headings, rows, ("---", "---", "---", "---", "---", "---:", "---:"))
+    why = [f"{number}. {text}" for number, text in enumerate(reasons, 1)]
+    return "\n\n".join([table, "\n".join(why)]) if why else table
+
+
+def _row(live: CaseRecord, simulated: CaseRecord, numbers: Mapping[Difference, int]) -> tuple[str, ...]:
+    same, here, there = [], [], []
+    for name in dict.fromkeys((*live.counts, *simulated.counts)):
+        of_live, of_simulated = _values(live, simulated, name)
+        if len({*of_live, *of_simulated}) == 1:
+            is_predicted = set(live.predicted.get(name, [])) == set(of_live)
+            same.append(f"{name} {of_live[0]}{' (=)' if is_predicted else ''}")
+        else:
+            mark = _mark(numbers, live, name)
+            here.append(f"{name} {_interval(of_live)}")
+            there.append(f"{name} {_interval(of_simulated)}{mark}")
+    times_ms = ([*live.settled_ms, *quiet_ms(live)], simulated.settled_ms)
+    settled = [_interval([ms / 1000 for ms in each], ".2f") for each in times_ms]
+    return (
+        f"`{live.scenario}`",
+        f"`{live.design}`",
+        ", ".join(same),
+        ", ".join(here),
+        ", ".join(there),
+        settled[0],
+        settled[1] + _mark(numbers, live, SETTLED),
+    )
+
+
+def _mark(numbers: Mapping[Difference, int], case: CaseRecord, figure: str) -> str:
+    number = numbers.get(Difference(case.scenario, case.design, figure))
+    return f" [{number}]" if number else ""
+
+
+def _interval(values: Sequence[float], form: str = "d") -> str:
+    low, high = (format(each, form) for each in (min(values), max(values)))
+    return low if low == high else f"{low}–{high}"
+
+
+def verdicts(records: Records) -> str:
+    """Whether simulated runs of each scenario were as expected, by design."""
+    rows = [
+        (f"`{name}`", *(_verdict(scenario.not_applicable, records.verdicts[name], design) for design in DESIGN_NAMES))
+        for name, scenario in CATALOGUE.items()
+        if name in records.verdicts
+    ]
+    return markdown_table(
+        ("scenario", *(f"`{design}`" for design in DESIGN_NAMES)), rows, ("---", *(":---:" for _ in DESIGN_NAMES))
+    )
+
+
+def _verdict(not_applicable: Mapping[str, str], found: Mapping[str, str], design: str) -> str:
+    if design in found:
+        return _MARKS[VerdictOutcome(found[design])]
+    return "" if design in not_applicable else "·"
+
+
+def page() -> str:
+    """The page for the present records."""
+    records = read_records()
+    return filled(PAGE, {"beside-live": beside(records), "verdicts": verdicts(records)})
+
+
+def files() -> dict[Path, str]:
+    """The generated page with its content."""
+    return {PAGE: page()}

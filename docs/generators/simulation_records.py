@@ -1,0 +1,182 @@
+"""Runs for `docs/simulation.md`: makes them, simulated or live, and keeps their figures in `docs/simulation.json`.
+
+`python -m docs.generators.simulation_records` simulates all runs of the page again (some minutes of CPU time), and with
+`--live` performs them with real processes and a real ZooKeeper, on a quiet machine. `--runs FOLDER` takes earlier runs
+instead. `--all` simulates the whole catalogue in all designs, for its verdicts. Then `make names` fills the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline.bronze.runs import find_runs
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.tasks import finished, read_tables
+from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.run.experiments import Experiments, plan
+from comparison.screen.progress import RunProgress
+from comparison.simulation.runs import perform
+from docs.generators.pages import DOCS
+from kernel.designs import DESIGN_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from comparison.results.run import Run
+
+RECORDS = DOCS / "simulation.json"
+#: What is set beside each other, and how often.
+SCENARIOS = ("join", "leave", "crash", "pause")
+DESIGNS = ("zookeeper", "eager", "cooperative", "consumer")
+SEEDS = 2
+
+
+class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of a scenario in a design, with different seeds: lists have one value for each run."""
+
+    scenario: str
+    design: str
+    seeds: list[int]
+    verdicts: list[str]
+    counts: dict[str, list[int]]  #: over all changes: rebalances, partitions, and what the models predict
+    predicted: dict[str, list[int]]  #: by the models
+    settled_ms: list[int]  #: of the slowest change, by the members' own events
+
+
+class Records(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page is made from."""
+
+    live: list[CaseRecord] = []
+    simulated: list[CaseRecord] = []
+    verdicts: dict[str, dict[str, str]] = {}  #: of simulated runs, by scenario and design
+
+
+def read_records() -> Records:
+    return msgspec.json.decode(RECORDS.read_bytes(), type=Records) if RECORDS.exists() else Records()
+
+
+def write_records(records: Records) -> None:
+    """One line for each case."""
+    parts = [
+        *(f'"{kind}":[\n{_lines(getattr(records, kind))}\n]' for kind in ("live", "simulated")),
+        f'"verdicts":{{\n{_verdict_lines(records)}\n}}',
+    ]
+    RECORDS.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+
+
+def _lines(cases: Sequence[CaseRecord]) -> str:
+    return ",\n".join(msgspec.json.encode(case).decode() for case in cases)
+
+
+def _verdict_lines(records: Records) -> str:
+    lines = ((name, records.verdicts[name]) for name in CATALOGUE if name in records.verdicts)
+    return ",\n".join(f'"{name}":{msgspec.json.encode(by_design).decode()}' for name, by_design in lines)
+
+
+def judged(folders: Sequence[Path]) -> Iterator[Run]:
+    """The runs in these folders, as the pipeline judges them, in this process."""
+    for folder in folders:
+        (run,) = find_runs([folder])
+        (part,) = parts_of([run], 1)
+        tables, read = read_tables([run], part.chunks)
+        measured, _ = measure(run, tables.get(0, {}))
+        yield finished(run, measured, read)
+
+
+def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
+    """The runs by scenario and design."""
+    cases: dict[tuple[str, str], list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        cases.setdefault((run.scenario, run.design), []).append(run)
+    return [
+        CaseRecord(
+            scenario=scenario,
+            design=design,
+            seeds=[run.seed for run in repeats],
+            verdicts=[str(run.verdict) for run in repeats],
+            counts=_each([_counts(run) for run in repeats]),
+            predicted=_each([_predicted(run) for run in repeats]),
+            settled_ms=[round(max(change.converge_ms or 0.0 for change in run.changes)) for run in repeats],
+        )
+        for (scenario, design), repeats in sorted(cases.items(), key=lambda item: _place(*item[0]))
+    ]
+
+
+def _each(several: Sequence[Counter[str]]) -> dict[str, list[int]]:
+    """By name, the count of each run; what is 0 in all of them says nothing."""
+    names = dict.fromkeys(name for counter in several for name in counter)
+    return {name: values for name in names if any(values := [counter[name] for counter in several])}
+
+
+def _counts(run: Run) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for change in run.changes:
+        always = {"rebalances": change.rounds, "stopped": change.stopped, "moved": change.moved or 0}
+        found.update(always | {each.what: each.measured or 0 for each in change.counted})
+    return found
+
+
+def _predicted(run: Run) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for change in run.changes:
+        found.update({each.what: each.model for each in change.counted if each.model is not None})
+    return found
+
+
+def _place(scenario: str, design: str) -> tuple[int, int]:
+    return [*CATALOGUE].index(scenario), DESIGN_NAMES.index(design)
+
+
+def performed(names: Sequence[str], designs: Sequence[str], seeds: int, *, live: bool, root: Path) -> list[Path]:
+    """Perform the runs; their folders."""
+    planned = plan(names, designs, {"seed": 1}, seeds)
+    with RunProgress(len(planned)) as progress:
+        experiments = Experiments(
+            root=root,
+            name="records",
+            command=sys.argv,
+            zookeeper="embedded",
+            progress=progress,
+            simulate=None if live else perform,
+        )
+        return list(experiments.perform(planned).run_dirs)
+
+
+def updated(records: Records, runs: Sequence[Run], *, verdicts: bool) -> Records:
+    """The records with these runs, live ones or simulated ones, in place of earlier ones."""
+    if verdicts:
+        found = {name: dict(by_design) for name, by_design in records.verdicts.items()}
+        for run in runs:
+            found.setdefault(run.scenario, {})[run.design] = str(run.verdict)
+        return msgspec.structs.replace(records, verdicts=found)
+    if all(run.parameters.get("simulated") for run in runs):
+        return msgspec.structs.replace(records, simulated=case_records(runs))
+    return msgspec.structs.replace(records, live=case_records(runs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="simulation_records", description=__doc__)
+    parser.add_argument("--live", action="store_true", help="perform the runs with real processes")
+    parser.add_argument("--all", action="store_true", help="simulate the whole catalogue, and keep its verdicts")
+    parser.add_argument("--runs", type=Path, nargs="+", help="folders of earlier runs of one kind, instead of new ones")
+    given = parser.parse_args()
+    names, designs, seeds = (list(CATALOGUE), DESIGN_NAMES, 1) if given.all else (SCENARIOS, DESIGNS, SEEDS)
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.runs:
+            folders = sorted({file.parent for folder in given.runs for file in folder.resolve().rglob("run.json")})
+        else:
+            folders = performed(names, designs, seeds, live=given.live, root=Path(scratch))
+        runs = list(judged(folders))
+    write_records(updated(read_records(), runs, verdicts=given.all))
+
+
+if __name__ == "__main__":
+    main()
