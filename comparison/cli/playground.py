@@ -49,7 +49,7 @@ Examples:
   rebalance-lab playground --design zookeeper,eager,cooperative --members 4
   rebalance-lab playground --design zookeeper --partitions 4 --port 8080
   rebalance-lab playground --simulated --seed 7 --open
-      in virtual time: pause, go slowly, go back, play the same in another design"""
+      in virtual time: pause, go slowly, go back, try another design"""
 )
 @design_option
 @click.option(
