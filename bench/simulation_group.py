@@ -134,14 +134,14 @@ async def measured(world: World, design: str, members: int, partitions: int, fol
     figures: dict[str, float] = {}
     begun_mb = _resident_mb()
 
-    async def change(name: str, do: Callable[[], None]) -> None:
+    async def change(name: str, do: Callable[[], object]) -> None:
         began, virtual = time.process_time(), world.loop.time()
         do()
         await group.settled()
         figures[f"{name} cpu_s"] = time.process_time() - began
         figures[f"{name} s"] = world.loop.time() - virtual
 
-    await change("form", lambda: [group.join(f"m{number:04d}") for number in range(members)] and None)
+    await change("form", lambda: [group.join(f"m{number:04d}") for number in range(members)])
     figures["mb a member"] = (_resident_mb() - begun_mb) / members
     await change("join", lambda: group.join(f"m{members:04d}"))
     await change("crash", lambda: group.crash("m0000"))

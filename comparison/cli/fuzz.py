@@ -268,11 +268,10 @@ class _Teller:
         path = self._bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
         keep_scenario(as_file(schedule.scenario(path.stem)), path)
         broken = found.shortest.judgement.in_words()
-        replays = [
-            shlex.join(["rebalance-lab", "run", str(path), "--design", schedule.design, *seed, *more])
-            for seed in [("--seed", str(schedule.run_seed))]
-            for more in ([("--simulated", *_link(schedule)), ()] if schedule.simulated else [()])
-        ]
+        replay = ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
+        live = again = shlex.join(replay)
+        if schedule.simulated:
+            again = shlex.join([*replay, "--simulated", *_link(schedule)])
         self._counterexamples.append(
             {
                 "number": schedule.number,
@@ -284,8 +283,8 @@ class _Teller:
                 "repeated": found.rate.runs,
                 "run": str(found.shortest.folder),
                 "scenario": str(path),
-                "to_repeat": replays[0],
-                "to_repeat_live": replays[-1],
+                "to_repeat": again,
+                "to_repeat_live": live,
             }
         )
         if self._json:
@@ -293,11 +292,11 @@ class _Teller:
         shrunk = f"{len(found.drawn.schedule.steps)} to {len(schedule.steps)} steps with {found.asked} candidates"
         click.echo(f"  broken: {broken}")
         click.echo(f"  shrunk from {shrunk}{'' if found.finished else ' (the time was up)'}: {schedule.in_words()}")
-        again = "" if schedule.simulated else f"again: {found.rate.failed} of {found.rate.runs} runs fail; "
-        click.echo(f"  {again}the run: {found.shortest.folder}")
-        click.echo(f"  to repeat it: {replays[0]}")
+        rate = "" if schedule.simulated else f"again: {found.rate.failed} of {found.rate.runs} runs fail; "
+        click.echo(f"  {rate}the run: {found.shortest.folder}")
+        click.echo(f"  to repeat it: {again}")
         if schedule.simulated:
-            click.echo(f"  with real processes: {replays[1]}")
+            click.echo(f"  with real processes: {live}")
 
     def result(self, summary: Summary, seed: int, further: str) -> None:
         if not self._json:

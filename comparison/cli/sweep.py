@@ -33,6 +33,7 @@ from comparison.pipeline.written import TABLES
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.results.result import RESULT
+from comparison.results.sweep import is_of_runs
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.doubts import doubts
@@ -44,7 +45,7 @@ from comparison.screen.progress import RunProgress, about
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import COUNTS, SCENARIO, Grid, axes_from, axis, complete, count
 from comparison.sweep.grid_file import metrics_named, scenario_or_grid
-from comparison.sweep.large import FULL_STACK_MEMBERS_MAX, Method
+from comparison.sweep.large import FULL_STACK_MEMBERS_MAX
 from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import (
     SweepRunner,
@@ -313,7 +314,7 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
                     raise ConfigurationError(f"no run is done in {folder}. Leave out --analyse-only")
                 words.append(analysing)
                 failures = [*state.failures, *unstarted]
-                run_dirs = [folder / run.folder for run in ended if run.cell.by in ("", Method.FULL_STACK)]
+                run_dirs = [folder / run.folder for run in ended if is_of_runs(run.cell.by)]
                 result = None if options["only_analyse"] else current_result(folder / RESULT, run_dirs)
                 if result is None and run_dirs:
                     progress.say(f"analysing {counted(len(run_dirs), 'run')} on Spark")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from comparison.fuzzing.drawing import draw
 from comparison.fuzzing.judging import Judgement, judge_folder
 from comparison.fuzzing.schedule import request_of
-from comparison.scenarios.run.experiments import Planned
+from comparison.scenarios.plan.request import simulated_run
 from comparison.simulation.runs import performed
 from comparison.simulation.virtual_loop import Stalled
 from comparison.simulation.warm_parent import WarmParent
@@ -49,9 +49,9 @@ class SimulatedRuns:
 
 def _judged(about: Mapping[str, object], request: RunRequest) -> Judgement:
     """Perform a run in a world of its own, and judge it."""
-    planned = Planned(scenario=request.scenario.name, design=request.design, parameters=request.parameters)
+    run = simulated_run(request.scenario.name, request.design, request.parameters)
     try:
-        performed(replace(request, run=planned.simulated_run), about, lambda _: None)
+        performed(replace(request, run=run), about, lambda _: None)
     except Stalled as error:
         return Judgement(unknown=str(error))
     return judge_folder(request.run_dir)

@@ -14,6 +14,11 @@ GROUP_SIZE = "group-size"
 FULL_STACK = "full stack"
 
 
+def is_of_runs(by: str) -> bool:
+    """Whether a cell that was computed so comes from runs of everything, live or simulated, which have traces."""
+    return by in ("", FULL_STACK)
+
+
 class AxisData(msgspec.Struct, frozen=True, kw_only=True):
     """One axis, with its values in order."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from comparison.results.sweep import FULL_STACK, CountedRun
+from comparison.results.sweep import CountedRun, is_of_runs
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.parameters import LargeParameters, Parameters
@@ -70,7 +70,7 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def as_made(self) -> Parameters:
         """The parameters, in the class in which the run was planned."""
-        return Parameters.of(self.parameters) if self.by in ("", FULL_STACK) else self.parameters
+        return Parameters.of(self.parameters) if is_of_runs(self.by) else self.parameters
 
 
 class RecordedPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.report.summaries.exponents import power_text
 from comparison.report.summaries.figures import number
-from comparison.results.sweep import FULL_STACK, GROUP_SIZE
+from comparison.results.sweep import GROUP_SIZE, is_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -183,7 +183,7 @@ def computed_otherwise(data: SweepData) -> list[str]:
     """Which cells come from no run of everything, by how they were computed."""
     cells: defaultdict[str, list[str]] = defaultdict(list)
     for cell in data.cells:
-        if cell.by not in ("", FULL_STACK) and GROUP_SIZE not in cell.at:
+        if not is_of_runs(cell.by) and GROUP_SIZE not in cell.at:
             where = [f"{name} {value}" for name, value in cell.at.items() if value is not None]
             cells[cell.by].append(" ".join((cell.design, *where)))
     return [f"by the {by}: {', '.join(found)}" for by, found in cells.items()]

@@ -60,11 +60,6 @@ class Planned:
         return f"{self.scenario} · {self.design}{seed}"
 
     @property
-    def simulated_run(self) -> str:
-        """The id of a simulated run, which is the same whenever it is made."""
-        return simulated_run(self.scenario, self.design, self.parameters)
-
-    @property
     def folder(self) -> tuple[str, ...]:
         """Its folder in the command's folder."""
         seed = (f"seed-{self.parameters.seed}",) if self.of_several else ()
@@ -270,7 +265,9 @@ class Experiments:
             configuration=configuration(each.design, each.parameters),
             zookeeper=self._zookeeper,
             zookeeper_logs=self._zookeeper_logs,
-            run="/".join((self.bundle.name, *each.folder)) if self._simulate is None else each.simulated_run,
+            run="/".join((self.bundle.name, *each.folder))
+            if self._simulate is None
+            else simulated_run(each.scenario, each.design, each.parameters),
             run_dir=run_dir_of(self.bundle, *each.folder),
             warnings=self._warnings,
             clock=TimeSource.MONOTONIC if self._simulate is None else TimeSource.SIMULATED,

@@ -20,7 +20,7 @@ from comparison.run_folder import provenance  # noqa: E402
 from comparison.scenarios.plan.catalogue import scenario_named  # noqa: E402
 from comparison.scenarios.plan.configuration import configuration  # noqa: E402
 from comparison.scenarios.plan.links import DEFAULT  # noqa: E402
-from comparison.scenarios.plan.request import RunRequest  # noqa: E402
+from comparison.scenarios.plan.request import RunRequest, simulated_run  # noqa: E402
 from comparison.scenarios.run.experiments import plan  # noqa: E402
 from comparison.simulation.runs import performed  # noqa: E402
 from kernel.trace.words import TimeSource  # noqa: E402
@@ -36,7 +36,7 @@ def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAUL
         parameters=planned.parameters,
         configuration=configuration(design, planned.parameters),
         zookeeper="embedded",
-        run=planned.simulated_run,
+        run=simulated_run(planned.scenario, planned.design, planned.parameters),
         run_dir=Path(folder),
         clock=TimeSource.SIMULATED,
     )

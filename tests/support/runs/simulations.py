@@ -16,9 +16,8 @@ from comparison.pipeline.tasks import finished, read_tables
 from comparison.results.run import Run
 from comparison.run_folder import provenance
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.request import RunRequest, simulated_run
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.run.experiments import Planned
 from comparison.scenarios.run.runner import RunOutcome
 from comparison.simulation.runs import performed
 from comparison.simulation.warm_parent import WarmParent
@@ -67,7 +66,7 @@ class Simulations:
             parameters=parameters,
             configuration=configuration(design, parameters),
             zookeeper="embedded",
-            run=Planned(scenario=name, design=design, parameters=parameters).simulated_run,
+            run=simulated_run(name, design, parameters),
             run_dir=folder,
             clock=TimeSource.SIMULATED,
         )

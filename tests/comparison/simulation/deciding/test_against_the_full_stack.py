@@ -14,7 +14,7 @@ from comparison.pipeline.tasks import finished, read_tables
 from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.request import RunRequest
+from comparison.scenarios.plan.request import RunRequest, simulated_run
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.deciding.group import CountedGroup, Stage
 from comparison.simulation.runs import perform
@@ -38,7 +38,7 @@ async def change_in_full(folder: Path, scenario: str, design: str, members: int)
         parameters=planned.parameters,
         configuration=configuration(design, planned.parameters),
         zookeeper="embedded",
-        run=planned.simulated_run,
+        run=simulated_run(scenario, design, planned.parameters),
         run_dir=folder,
         clock=TimeSource.SIMULATED,
     )
