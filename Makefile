@@ -45,7 +45,7 @@ second-python: setup  ## set up a second Python, on which simulated runs must gi
 
 # Scenarios that run side by side: they wait for timers more than they compute.
 test-faults: JOBS ?= 3
-test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: some; SEED=N; FAILED=1: only what failed)
+test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: each design and each fault once; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest tests/faults $(if $(SMOKE),-m "not originals and not long and not catalogue") -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)

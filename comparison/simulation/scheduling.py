@@ -27,15 +27,26 @@ LATE_TURNS = 30
 LAGS_NS = tuple(ms * NS_PER_MS for ms in (1, 5, 20, 60))
 
 
+#: Scramble a moment and a node: a multiplication, and the rest by a prime.
+_ODD, _PRIME, _MODULUS = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, (1 << 61) - 1
+
+
 class Chance:
-    """Any of the nodes that are ready, each with the same probability."""
+    """Any of the nodes that are ready, each with the same probability, in an order that holds until time passes.
+
+    How many turns a node takes in a moment depends on the Python: each has its own asyncio. So no turn draws anything.
+    """
 
     def __init__(self, random: Random) -> None:
-        self._draw = random.randrange
+        self._salt = random.getrandbits(64)
 
-    def place(self, runnable: Sequence[Node]) -> int:
+    def place(self, runnable: Sequence[Node], now_ns: int) -> int:
         """Whose turn it is."""
-        return self._draw(len(runnable)) if len(runnable) > 1 else 0
+        if len(runnable) == 1:
+            return 0
+        salt = self._salt ^ now_ns
+        scrambled = [((salt ^ node.number * _ODD) * _PRIME) % _MODULUS for node in runnable]
+        return scrambled.index(max(scrambled))
 
     def lag_ns(self, node: Node) -> int:
         """How long a turn of the node takes, besides what its callbacks cost."""
@@ -56,7 +67,7 @@ class Priorities(Chance):
         self._late_turns = 0
         self._lag_ns = 0
 
-    def place(self, runnable: Sequence[Node]) -> int:
+    def place(self, runnable: Sequence[Node], now_ns: int) -> int:
         self._turns += 1
         place = max(range(len(runnable)), key=lambda at: self._priority(runnable[at])) if len(runnable) > 1 else 0
         if self._due and self._turns >= self._due[-1] and runnable[place].kind is not Kind.RUNNER:

@@ -120,7 +120,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _turn(self) -> None:
         """Let one node run what is ready on it now."""
         runnable = self._runnable
-        place = self._order.place(runnable)
+        place = self._order.place(runnable, self.now_ns)
         node = runnable[place]
         runnable[place] = runnable[-1]
         runnable.pop()

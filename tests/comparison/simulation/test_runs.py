@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Pat
     assert digests(folder) == digests(tmp_path / "again")
 
 
-@pytest.mark.parametrize("case", [Case("crash", "eager")], ids=lambda case: f"{case.scenario}-{case.design}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
 def test_the_same_seed_gives_the_same_bytes_on_another_python(
     tmp_path: Path, once: Once, second_python: str, case: Case
 ) -> None:

@@ -93,6 +93,7 @@ with spark_session("local[1]"):
 """
 
 
+@pytest.mark.long
 def test_interrupt_stays_one_where_a_call_to_the_jvm_fails_on_its_way_out() -> None:
     """PySpark's `collect` makes such a call, on a connection that the interrupt may have cut."""
     with session_process(program=_REPLACED) as process:
@@ -117,6 +118,7 @@ with starting_session("local[1]") as starting, starting.ended_by_signals():
 """
 
 
+@pytest.mark.long
 def test_interrupt_that_is_lost_in_a_callback_still_ends_the_session() -> None:
     """py4j has such callbacks for the JVM's objects."""
     with session_process(program=_LOST) as process:
@@ -182,6 +184,7 @@ with spark_session("local[1]") as spark:
 """
 
 
+@pytest.mark.long
 def test_archive_of_classes_that_does_not_fit_is_ignored(tmp_path: Path) -> None:
     with session_process(program=_ARCHIVED, REBALANCE_LAB_CACHE=str(tmp_path)) as process:
         output, errors = process.communicate(timeout=300)
