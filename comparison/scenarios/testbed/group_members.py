@@ -77,8 +77,10 @@ class GroupMembers:
     def _chosen_victim(self) -> str:
         if not self._request.split_brain:
             return ""
-        present = self._request.parameters.members
-        return self.places[present] if self._request.joins_behind else self.random.choice(self.places)
+        present = -(-self._request.parameters.members // self._request.scenario.members_per_process)
+        if self._request.joins_behind:
+            return self.places[present]
+        return self.random.choice(self.places[:present])  # it must be there when it is cut off
 
     async def warm_up(self) -> None:
         """Start the processes in advance, so that joining does not include the time for starting them."""
