@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.deciding import counted_noun
@@ -116,8 +118,9 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         and verdict.check not in _JUDGED_HERE
         and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
     ]
-    violations += [*two_owners(tables), *unnamed(run, measured, tables), *claims_kept(run, tables)]
-    violations += [*crashes(measured), *tracebacks(logs)]
+    violations += [*two_owners(tables), *claims_kept(run, tables), *crashes(measured), *tracebacks(logs)]
+    if run.design == ZOOKEEPER and checked(run.parameters.get("settings", {})):
+        violations += [*deleted_by_others(tables), *unnamed(measured, tables)]
     unknown = ""
     if run.outcome == "failed":
         if run.error.startswith(_WAITED) and not _open_faults(measured):
@@ -185,10 +188,25 @@ def _namings(tables: Tables) -> list[dict[str, Any]]:
 _NAMING = ["t_ns", "seq", "process", "group", "topic", "partition", "epoch", "owner"]
 
 
-def unnamed(run: Run, measured: Measured, tables: Tables) -> Iterator[Violation]:
-    """With checked releases nobody deletes the owner node of another, so a settled group has one of each partition."""
+def deleted_by_others(tables: Tables) -> Iterator[Violation]:
+    """With checked releases nobody deletes the owner node of another. The log and the answer to the delete agree on
+    its transaction.
+    """
+    if "authority_cleared" not in tables or "zk_op" not in tables:
+        return
+    owners = {row["cause"]: row["owner"] for row in tables["authority_cleared"].select(["cause", "owner"]).to_pylist()}
+    operations = tables["zk_op"].select(["op", "member", "path", "zxid"])
+    for row in operations.filter(pc.equal(operations["op"], "delete")).to_pylist():
+        owner = owners.get(f"zxid:{row['zxid']}", "")
+        if owner and owner.rpartition("-")[0] != row["member"]:
+            yield Violation(NAMED, f"{row['member']} deleted {row['path']}, which named {owner}")
+            return
+
+
+def unnamed(measured: Measured, tables: Tables) -> Iterator[Violation]:
+    """So a settled group has one of each partition."""
     ends = [event.t_ns for event in measured.runner if isinstance(event, StageEntered) and event.stage == "drain"]
-    if run.design != ZOOKEEPER or not ends or not checked(run.parameters.get("settings", {})):
+    if not ends:
         return
     named: dict[tuple[object, ...], bool] = {}
     for row in _namings(tables):

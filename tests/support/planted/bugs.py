@@ -36,7 +36,7 @@ _FENCES = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FE
 _fenced = offsets.commit_refusal
 _fenced_producer = transactions._refusal
 #: How long a write waits for the disk.
-_DISK_S = 0.05
+_DISK_S = 0.1
 
 
 def unfenced(group: Group | None, request: Commit) -> Error | None:
