@@ -150,8 +150,6 @@ class CountedGroup:
         make()
         began_ns = self._heap.now_ns
         hold_ns = (_SETTLED_HEARTBEATS * self._interval_ms + self._made.delay_ms) * NS_PER_MS
-        if change == CRASH:
-            hold_ns += self._made.session_ms * NS_PER_MS  # a member without partitions is noticed as late
         while self._ledger.settled_for_ns < hold_ns and self._heap.now_ns - began_ns < _STAGE_S_MAX * NS_PER_S:
             self._heap.run(self._heap.now_ns + _LOOK_NS)
         ledger = self._ledger
