@@ -19,6 +19,13 @@ from kernel.designs import DESIGN_NAMES
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"
+#: The same on a machine of the name that comes first.
+ON_A_HOST = f"""
+import runpy, socket, sys
+host = sys.argv.pop(1)
+socket.gethostname = lambda: host
+runpy.run_module("{ONE_RUN}", run_name="__main__", alter_sys=True)
+"""
 #: Where `make second-python` installs it, unless SECOND_PYTHON names another one.
 SECOND_PYTHON = Path(__file__).parents[3] / "build" / "second-python" / "bin" / "python"
 
@@ -30,12 +37,13 @@ def simulated(
     *,
     seed: int = 1,
     hash_seed: int = 0,
+    host: str = "one-host",
     links: str = DEFAULT,
     python: str = sys.executable,
 ) -> dict[str, Any]:
     """Perform a run in a new process; its outcome. The traces are in `folder`."""
     process = subprocess.run(
-        [python, "-m", ONE_RUN, str(folder), scenario, design, str(seed), links],
+        [python, "-c", ON_A_HOST, host, str(folder), scenario, design, str(seed), links],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -103,10 +111,14 @@ def second_python() -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
-def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path, once: Once, case: Case) -> None:
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed_and_the_host(
+    tmp_path: Path, once: Once, case: Case
+) -> None:
     folder, outcome = once(case)
 
-    again = simulated(tmp_path / "again", case.scenario, case.design, links=case.links, hash_seed=2)
+    again = simulated(
+        tmp_path / "again", case.scenario, case.design, links=case.links, hash_seed=2, host="another-machine"
+    )
 
     assert outcome["outcome"] == "complete", outcome["error"]
     assert outcome == again
