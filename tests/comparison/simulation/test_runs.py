@@ -18,6 +18,13 @@ from kernel.designs import DESIGN_NAMES
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"
+#: The same on a machine of the name that comes first.
+ON_A_HOST = f"""
+import runpy, socket, sys
+host = sys.argv.pop(1)
+socket.gethostname = lambda: host
+runpy.run_module("{ONE_RUN}", run_name="__main__", alter_sys=True)
+"""
 #: Where `make second-python` installs it, unless SECOND_PYTHON names another one.
 SECOND_PYTHON = Path(__file__).parents[3] / "build" / "second-python" / "bin" / "python"
 
@@ -32,14 +39,14 @@ class Case(NamedTuple):
 
 
 def simulated(
-    cases: Mapping[Case, Path], *, hash_seed: int, python: str = sys.executable
+    cases: Mapping[Case, Path], *, hash_seed: int, host: str = "one-host", python: str = sys.executable
 ) -> dict[Case, dict[str, Any]]:
     """Perform runs in a new process, each with its traces in the folder that it has here; their outcomes."""
     arguments: list[str] = []
     for case, folder in cases.items():
         arguments += [str(folder), case.scenario, case.design, str(case.seed), case.links, "--"]
     process = subprocess.run(
-        [python, "-m", ONE_RUN, *arguments],
+        [python, "-c", ON_A_HOST, host, *arguments],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -74,10 +81,10 @@ OTHER_SEED = Case("crash", "eager", seed=2)
 Runs = Mapping[Case, tuple[Path, dict[str, Any]]]
 
 
-def runs_in(root: Path, cases: Sequence[Case], *, hash_seed: int, python: str = sys.executable) -> Runs:
-    """The folder and the outcome of each."""
+def runs_in(root: Path, cases: Sequence[Case], **where: Any) -> Runs:
+    """The folder and the outcome of each; `where` is as in `simulated`."""
     folders = {case: root / str(number) for number, case in enumerate(cases)}
-    outcomes = simulated(folders, hash_seed=hash_seed, python=python)
+    outcomes = simulated(folders, **where)
     return {case: (folder, outcomes[case]) for case, folder in folders.items()}
 
 
@@ -88,7 +95,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 @pytest.fixture(scope="module")
 def again(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    return runs_in(tmp_path_factory.mktemp("again"), CASES, hash_seed=2)
+    return runs_in(tmp_path_factory.mktemp("again"), CASES, hash_seed=2, host="another-machine")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +115,9 @@ def second_python() -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
-def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(once: Runs, again: Runs, case: Case) -> None:
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed_and_the_host(
+    once: Runs, again: Runs, case: Case
+) -> None:
     folder, outcome = once[case]
 
     assert outcome["outcome"] == "complete", outcome["error"]
