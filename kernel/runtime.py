@@ -33,8 +33,9 @@ class Runtime:
     #: Of ids and of the spread of new topics. What a member draws by a seed in its settings is drawn from that.
     random: Random = field(default_factory=SystemRandom)
     threads: Threads = field(default_factory=Threads)
-    #: Used instead of classes and functions where the machine begins: `Bridge`, `Listener`, `Readiness`, `end_session`;
-    #: for the runner of scenarios also what starts ZooKeeper servers, reads from them and links them, and ports.
+    #: Used instead of classes and functions where the machine begins: `Bridge`, `Listener`, `Readiness`, `end_session`,
+    #: `gethostname`; for the runner of scenarios also what starts ZooKeeper servers, reads from them and links them,
+    #: and ports.
     instead: Mapping[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
 
     def edge(self, real: Callable[P, T]) -> Callable[P, T]:

@@ -266,7 +266,7 @@ class _Teller:
     def counterexample(self, found: Counterexample) -> None:
         schedule = found.shortest.schedule
         path = self._bundle / f"counterexample-{schedule.number}-{schedule.design}.toml"
-        keep_scenario(as_file(schedule.scenario(path.stem)), path)
+        keep_scenario(as_file(schedule.scenario()), path)
         broken = found.shortest.judgement.in_words()
         replay = ["rebalance-lab", "run", str(path), "--design", schedule.design, "--seed", str(schedule.run_seed)]
         live = again = shlex.join(replay)

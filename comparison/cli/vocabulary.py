@@ -11,7 +11,7 @@ from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.fields import default_of, has_default, in_words, types_of
 from comparison.scenarios.plan.points import KILLED, POINTS
 from comparison.scenarios.plan.step_names import STEPS
-from comparison.scenarios.plan.vocabulary import KillAtPoint
+from comparison.scenarios.plan.vocabulary import FreezeAtPoint, KillAtPoint
 from comparison.scenarios.plan.wording import summary_of
 from kernel.designs import DESIGN_NAMES
 
@@ -72,7 +72,7 @@ def vocabulary_text() -> str:
         for each in _fields(step):
             optional = f"default {each['default']!r}" if each["default"] else "optional"
             lines.append(f"      {each['name']}: {each['values']}, {'required' if each['required'] else optional}")
-            if step is KillAtPoint:
+            if step is KillAtPoint or (step is FreezeAtPoint and each["name"] == "point"):
                 lines += _points(each["name"])
     lines += ["", "Faults, for inject:"]
     for fault in FAULTS.values():
@@ -104,7 +104,7 @@ def _check(name: str) -> list[str]:
 
 
 def _points(parameter: str) -> list[str]:
-    """What `kill-at-point` can name: the points of each design, and what is killed."""
+    """What `kill-at-point` and `freeze-at-point` can name: the points of each design, and what is killed."""
     if parameter == "target":
         return [f"        one of {', '.join(KILLED)}"]
     names: dict[str, list[str]] = {}

@@ -16,11 +16,12 @@ from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
 from comparison.scenarios.plan.links import DEFAULT, PRESETS, PRIORITIES, canonical
 from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
 from comparison.scenarios.plan.parameters import SEED_MAX
-from comparison.scenarios.plan.points import POINTS
+from comparison.scenarios.plan.points import POINTS, points_of_members
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,
     CutEnsemble,
+    FreezeAtPoint,
     FreezeOwner,
     Heal,
     Hold,
@@ -35,7 +36,7 @@ from comparison.scenarios.plan.vocabulary import (
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from comparison.scenarios.plan.faults import Fault, Given, Number
     from comparison.scenarios.plan.step import Step
@@ -59,6 +60,8 @@ _WEIGHTS: Mapping[TargetKind, float] = {
     K.NETWORK: 0.1,
 }
 _HOLDS = (0.1, 0.3, 0.8, 1.5)  #: session timeouts
+#: Long enough more often for others to take over: virtual time costs little.
+_SIMULATED_HOLDS = (0.1, 0.8, 1.5, 2.0)
 _OVER_MS = (300, 1000, 2000)
 #: Of steps that wait for others to take over before they heal.
 _TAKEN_OVER_MS = (2000, 3000, 4000)
@@ -68,20 +71,26 @@ _MS_MOST, _NUMBER_MOST = 1500, 2
 _WAITED_MS_MAX = 60_000
 _TRIES = 40
 #: Of simulated schedules: of those of the zookeeper design, those with fixes; of those at rest, those with a copier.
-_FIXED_SHARE, _COPIED_SHARE = 0.5, 0.2
+_FIXED_SHARE, _COPIED_SHARE = 0.7, 0.5
+#: How often a simulated schedule goes on with a member frozen in the middle of a rebalance, each of so many times.
+_FROZEN_SHARE, _FREEZES_MAX = 0.4, 2
+#: How often it is frozen between an answer and what comes of it, beside 1 for the beginning of a phase.
+_POINT_WEIGHTS: Mapping[str, float] = {"zk_op": 3}
+#: Not every rebalance passes it: there is nothing to commit if no offset has changed.
+_UNSURE = "R4"
 
 
 def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Schedule:
     """Schedule `number` of a seed; a simulated one has enough steps, a fault, and a drawn world."""
     rolls = random.Random(f"{seed} {number} {design}")  # reproducible, not secret
-    drawn = _Drawing(rolls, design)
+    drawn = _Drawing(rolls, design, _SIMULATED_HOLDS if simulated else _HOLDS)
     for _ in range(rolls.randint(STEPS_MIN, STEPS_MAX)):
         drawn.add()
     if simulated:
         drawn.add_enough()
     steps = drawn.ended()
     if simulated:
-        steps = drawn.copied()
+        steps = drawn.paused()
     schedule = Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
     return _in_a_world(schedule, rolls) if simulated else schedule
 
@@ -104,8 +113,9 @@ def _by_hand(schedule: Schedule) -> bool:
 
 
 class _Drawing:
-    def __init__(self, rolls: random.Random, design: str) -> None:
+    def __init__(self, rolls: random.Random, design: str, holds: Sequence[float]) -> None:
         self._rolls = rolls
+        self._holds = holds
         self._design = design
         self._situation = Situation(design)
         self._steps: list[Step] = []
@@ -130,8 +140,12 @@ class _Drawing:
         while len(self._steps) < SIMULATED_STEPS_MIN or not any(isinstance(step, Inject) for step in self._steps):
             self.add()
 
-    def copied(self) -> tuple[Step, ...]:
-        """With an application that copies records after all, in some."""
+    def paused(self) -> tuple[Step, ...]:
+        """In some, with members frozen in the middle of a rebalance, or an application that copies records, or both."""
+        for _ in range(_FREEZES_MAX):
+            freeze = self._freeze_at_point()
+            if self._rolls.random() < _FROZEN_SHARE and self._situation.allows(freeze):
+                self._take(freeze)
         if self._rolls.random() < _COPIED_SHARE and self._situation.allows(CopyWithZombie()):
             self._take(CopyWithZombie())
         return tuple(self._steps)
@@ -174,7 +188,7 @@ class _Drawing:
         ]
 
     def _hold(self) -> Hold:
-        return Hold(outlasts(self._design, self._rolls.choice(_HOLDS)))
+        return Hold(outlasts(self._design, self._rolls.choice(self._holds)))
 
     def _heal(self) -> Heal:
         each = self._rolls.choice(self._situation.present)
@@ -187,6 +201,11 @@ class _Drawing:
     def _kill_at_point(self) -> KillAtPoint:
         point = self._rolls.choice(POINTS[self._design])
         return KillAtPoint(point.name, self._rolls.choice(("member", "broker")))
+
+    def _freeze_at_point(self) -> FreezeAtPoint:
+        points = [point for point in points_of_members(self._design) if point.name != _UNSURE]
+        (point,) = self._rolls.choices(points, [_POINT_WEIGHTS.get(point.kind, 1) for point in points])
+        return FreezeAtPoint(point.name, self._rolls.choice(_OVER_MS))
 
     def _slow_owner(self) -> SlowOwner:
         return SlowOwner(over_ms=self._rolls.choice(_OVER_MS))

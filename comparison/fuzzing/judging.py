@@ -44,6 +44,8 @@ LOST, SETTLES, TWO_OWNERS, NAMED, CRASH, TRACEBACK = (
 #: Between faults that overlap, a change may never settle before the next one; the whole run must, at the end.
 _JUDGED_HERE = frozenset({SETTLES})
 _TRACEBACK = "Traceback (most recent call last)"
+#: The error of a producer that continues what a broker had acknowledged, if the partition's leader knows nothing of it.
+_MISSING = "OUT_OF_ORDER_SEQUENCE_NUMBER"
 #: How a run's error begins if what it waited for did not come.
 _WAITED = ("time limit of", "timed out")
 
@@ -116,6 +118,8 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
     if run.outcome == "failed":
         if run.error.startswith(_WAITED) and not _open_faults(measured):
             violations.append(Violation(SETTLES, f"after the last heal: {run.error}"))
+        elif _MISSING in run.error:
+            violations.append(Violation(LOST, f"a broker has lost what it acknowledged: {run.error}"))
         else:
             unknown = run.error
     elif run.outcome != "complete":

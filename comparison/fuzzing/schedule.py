@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.step import Step
     from kernel.trace.words import TimeSource
 
-#: The scenario's name, in traces and in folders. No check of the pipeline asks for it.
-NAME = "fuzz"
 SESSION_MS = 2000
 #: Timers short enough for a schedule to last seconds, and a 0.8 consumer that does not give up on the way.
 SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -92,11 +90,16 @@ class Schedule:
     def with_steps(self, steps: Steps) -> Schedule:
         return replace(self, steps=steps)
 
-    def scenario(self, name: str = NAME) -> Scenario:
+    @property
+    def name(self) -> str:
+        """The scenario's name, in its runs as in its file: phases are drawn by it. No check asks for it."""
+        return f"fuzz-{self.number}-{self.design}"
+
+    def scenario(self) -> Scenario:
         settings = {**(SIMULATED_SETTINGS if self.simulated else SETTINGS), **(FIXES if self.fixed else {})}
         copies = any(isinstance(step, CopyWithZombie) for step in self.steps)
         return Scenario(
-            name=name,
+            name=self.name,
             symptom=f"Schedule {self.number} of seed {self.seed}, drawn by the fuzzer for {self.design}.",
             look_for=("only safety is judged: what the design promises under all circumstances",),
             steps=self.steps,

@@ -15,12 +15,13 @@ from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
 from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
-from comparison.scenarios.plan.points import POINTS
+from comparison.scenarios.plan.points import POINTS, points_of_members
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,
     CutEnsemble,
     Form,
+    FreezeAtPoint,
     FreezeOwner,
     Heal,
     Hold,
@@ -125,6 +126,12 @@ class Situation:
                 return len(self.places) > self._spare
             case LeaveOne():
                 return len(self.places) > self._spare + 1
+            case FreezeAtPoint():
+                return (
+                    self.size < MEMBERS_MAX
+                    and len(self.places) > self._spare
+                    and step.point in [point.name for point in points_of_members(self._design)]
+                )
             case KillAtPoint():
                 room = self.size < MEMBERS_MAX and step.point in {point.name for point in POINTS[self._design]}
                 if step.target == "broker":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextvars import Context, copy_context
 from functools import partial
 from random import Random
@@ -32,6 +33,8 @@ T = TypeVar("T")
 #: The monotonic clock at the start, as on a machine that has been up for a while, and the wall clock.
 _UPTIME_NS = 1_000 * NS_PER_S
 _BEGINNING_MS = 1_700_000_000_000
+#: The machine that all nodes are on: the ids of consumers name it.
+_HOST = "simulated"
 
 
 class WorldClock:
@@ -117,6 +120,7 @@ class World:
                 Listener: SimulatedListener,
                 Readiness: SimulatedReadiness,
                 claim: partial(_claimed, node),
+                socket.gethostname: lambda: _HOST,
                 Bridge: partial(SimulatedBridge, random=self.random(f"zookeeper of {node.name}")),
             },
         )

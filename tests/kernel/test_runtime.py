@@ -50,7 +50,9 @@ EDGES = {
 MODULES = frozenset({"time", "random", "uuid", "secrets", "threading", "queue", "concurrent", "multiprocessing"})
 #: Values, flags and seeded sources, which decide nothing by themselves.
 HARMLESS = frozenset({"UUID", "Random", "Event"})
-CALLS = frozenset({"to_thread", "run_in_executor", "urandom", "uuid1", "uuid4", "SystemClock", "SystemRandom"})
+CALLS = frozenset(
+    {"to_thread", "run_in_executor", "urandom", "uuid1", "uuid4", "gethostname", "SystemClock", "SystemRandom"}
+)
 #: Made with what the machine offers unless the caller hands it on: the parameter for that.
 HANDED_ON = frozenset({"runtime", "bridge"})
 
@@ -105,6 +107,8 @@ def test_only_edges_take_time_randomness_or_threads_from_the_machine() -> None:
         ("asyncio.to_thread(work)", "to_thread"),
         ("loop.run_in_executor(None, work)", "run_in_executor"),
         ("os.urandom(16)", "urandom"),
+        ("socket.gethostname()", "gethostname"),
+        ("runtime.edge(socket.gethostname)()", ""),
         ("asyncio.get_running_loop().time()", ""),
     ],
 )

@@ -43,7 +43,7 @@ def new_consumer_id(group: str, configured: str | None, runtime: Runtime) -> str
     if configured is not None:
         return f"{group}_{configured}"
     unique = f"{runtime.random.getrandbits(32):08x}"
-    return f"{group}_{socket.gethostname()}-{runtime.clock.wall_ms()}-{unique}"
+    return f"{group}_{runtime.edge(socket.gethostname)()}-{runtime.clock.wall_ms()}-{unique}"
 
 
 async def open_session(

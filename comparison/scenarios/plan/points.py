@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from comparison.designs.table import PROFILES
 from kernel.errors import ConfigurationError
 from kernel.suggestions import did_you_mean
+from kernel.trace.events import Role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,11 @@ POINTS: Mapping[str, tuple[Point, ...]] = MappingProxyType({name: each.points fo
 #: The names of all points, and what `KillAtPoint` can kill there.
 NAMED = tuple(dict.fromkeys(point.name for points in POINTS.values() for point in points))
 KILLED = ("member", "broker", "server")
+
+
+def points_of_members(design: str) -> tuple[Point, ...]:
+    """Those of a design that a member passes."""
+    return tuple(point for point in POINTS[design] if point.role is Role.MEMBER)
 
 
 def point_named(design: str, name: str) -> Point:

@@ -34,7 +34,7 @@ from comparison.scenarios.plan.presets import preset_named
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
-from comparison.scenarios.plan.vocabulary import Heal, Inject, KillAtPoint
+from comparison.scenarios.plan.vocabulary import FreezeAtPoint, Heal, Inject, KillAtPoint
 from comparison.toml.files import FileReader, located_in, read_toml_text
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import SeveralErrors
@@ -198,7 +198,7 @@ class _Reader(FileReader):
             self._check_settings(at)
         elif kind is KillAtPoint and key == "target" and value not in KILLED:
             self._complain(at, unknown("target", value, KILLED))
-        elif kind is KillAtPoint and key == "point" and value not in NAMED:
+        elif kind in (KillAtPoint, FreezeAtPoint) and key == "point" and value not in NAMED:
             self._complain(at, unknown("point", value, NAMED, hint=LIST))
         elif kind not in (Inject, Heal) or not value:
             return

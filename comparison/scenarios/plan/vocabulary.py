@@ -13,6 +13,7 @@ from comparison.scenarios.plan.faults import FAULTS
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.step import MeasuredFault, Step, Turnover, unknown_design
 from kernel.errors import ConfigurationError
+from kernel.trace.events import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -265,6 +266,32 @@ class KillAtPoint(Step):
             point_named(design, self.point)
         except ConfigurationError as error:
             yield str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeAtPoint(Step):
+    """Let one more member join, and freeze a member when that rebalance has come to a named point.
+
+    `point` is one of a member's points; the member is found, and stops itself, as for `kill-at-point`. It is frozen for
+    the session timeout plus `over_ms`, and then goes on from there.
+    """
+
+    point: str
+    over_ms: int = 2000
+
+    disturbs: ClassVar[bool] = True
+    needs_successor: ClassVar[bool] = True
+    loses: ClassVar[int] = 1
+    turns_over: ClassVar[Turnover] = Turnover(joined=1)
+
+    def complaints_in(self, design: str) -> Iterator[str]:
+        try:
+            point = point_named(design, self.point)
+        except ConfigurationError as error:
+            yield str(error)
+        else:
+            if point.role is not Role.MEMBER:
+                yield f"freezes a member, but in {design} it is the coordinator that passes {self.point}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
-"""Kills a process exactly when a rebalance has come to one of its named points."""
+"""Kills or freezes a process exactly when a rebalance has come to one of its named points."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
-from comparison.scenarios.run.changes import StepPerformer
+from comparison.scenarios.run.changes import StepPerformer, sleep_until
 from comparison.scenarios.run.process_faults import START_S
 from kernel.platform.swept_folder import swept_folder
 from kernel.trace.events import Role
@@ -15,29 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comparison.designs.profile import Point
-    from comparison.scenarios.plan.vocabulary import KillAtPoint
+    from comparison.scenarios.plan.vocabulary import FreezeAtPoint, KillAtPoint
     from comparison.scenarios.processes.children import ChildProcess
+    from comparison.scenarios.run.changes import Changes
+    from comparison.scenarios.run.injections import Injections
 
 
 class KillSteps(StepPerformer):
-    """Performs `KillAtPoint`."""
+    """Performs `KillAtPoint` and `FreezeAtPoint`."""
+
+    def __init__(self, changes: Changes, injections: Injections) -> None:
+        super().__init__(changes)
+        self._injections = injections
 
     async def kill_at_point(self, step: KillAtPoint) -> None:
         """Let a member join, wait until a process has stopped itself at the point, and kill the target."""
         changes = self._changes
         changes.enter_stage("fault")
         point = point_named(self._design.name, step.point)
-        decider = self._members.view.decider
-        # A frozen process is stopped already, at no point.
-        can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
-        name = decider if can_pass else self._members.choose_owner()
+        name = self._passes()
         broker = await self._testbed.coordinating_now()
         assert broker.child is not None
         members = self._members.present + (step.target != "member")
-        passing = [broker.child if point.role is Role.BROKER else self._members.child(name)]
-        if point.role is Role.MEMBER and self._design.reconciles:
-            # Only a member that has to give something up passes any point, and who that is, is not known yet.
-            passing = [self._members.child(owner) for owner in self._members.view.owning_processes()]
+        passing = [broker.child] if point.role is Role.BROKER else self._passing(name)
         changes.tracer.emit("change_started", change="kill", round=1, members=members, detail={"point": point.name})
         halted = await self._halted(point, passing)
         if point.role is Role.MEMBER:
@@ -57,6 +58,36 @@ class KillSteps(StepPerformer):
         await self._members.until_settled(changes.takeover_s)
         changes.tracer.emit("change_settled", change="kill", round=1, members=members)
         await changes.quiet()
+
+    async def freeze_at_point(self, step: FreezeAtPoint) -> None:
+        """Let a member join, wait until another one has stopped itself at the point, and keep it frozen."""
+        for_ms = self._configuration.session_ms + step.over_ms
+
+        async def join() -> None:
+            halted = await self._halted(point_named(self._design.name, step.point), self._passing(self._passes()))
+            begun = asyncio.get_running_loop().time()
+            freeze = await self._injections.set_up("freeze", self._members.place_of(halted.name))
+            frozen = await self._injections.begin("freeze", freeze, {"for_ms": for_ms, "point": step.point})
+            await sleep_until(begun + for_ms / 1000)
+            await self._injections.undo(frozen)
+
+        self._changes.enter_stage("fault")
+        # Not a `join`: what it costs is not what the models say of one that nobody interrupts.
+        await self._changes.make("freeze", join, members=self._members.present + 1, detail={"point": step.point})
+
+    def _passes(self) -> str:
+        """A member that will pass the points of the next rebalance."""
+        decider = self._members.view.decider
+        # A frozen process is stopped already, at no point.
+        can_pass = decider and not (self._members.is_gone(decider) or self._members.child(decider).frozen)
+        return decider if can_pass else self._members.choose_owner()
+
+    def _passing(self, name: str) -> list[ChildProcess]:
+        """The process of this member, or those of all that may pass a point instead of it."""
+        if self._design.reconciles:
+            # Only a member that has to give something up passes any point, and who that is, is not known yet.
+            return [self._members.child(owner) for owner in self._members.view.owning_processes()]
+        return [self._members.child(name)]
 
     async def _halted(self, point: Point, passing: Sequence[ChildProcess]) -> ChildProcess:
         """The first of these processes that comes to the point when a member joins; it has stopped itself there."""

@@ -42,7 +42,7 @@ def performers(
         Restarts(changes),
         MembershipSteps(changes),
         CopySteps(changes),
-        KillSteps(changes),
+        KillSteps(changes, injections),
         injections,
     )
     methods = {name: name.replace("-", "_") for name in STEPS}

@@ -32,7 +32,9 @@ LOOKS_PER_SESSION_TIMEOUT = 4
 def new_member_id(group: str, configured: str | None, stream: int, runtime: Runtime) -> str:
     """Make `<group>_<consumer.id>`, or `<group>_<host>-<epoch ms>-<8 hex digits>`; streams from 1 on add `-<n>`."""
     unique = f"{runtime.random.getrandbits(32):08x}"
-    second = f"{socket.gethostname()}-{runtime.clock.wall_ms()}-{unique}" if configured is None else configured
+    second = (
+        f"{runtime.edge(socket.gethostname)()}-{runtime.clock.wall_ms()}-{unique}" if configured is None else configured
+    )
     return f"{group}_{second}" + (f"-{stream}" if stream else "")
 
 

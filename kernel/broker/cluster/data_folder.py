@@ -207,7 +207,8 @@ class DataFolder:
             with (folder / _USES).open("ab") as file:
                 file.write(f"\n{token}\n".encode())
             synced(marker, folder / _USES, folder, self._data_dir)
-        return FolderUse(token, marker.stat().st_ctime_ns, closed, str(self._data_dir.resolve()), socket.gethostname())
+        host = self._runtime.edge(socket.gethostname)()
+        return FolderUse(token, marker.stat().st_ctime_ns, closed, str(self._data_dir.resolve()), host)
 
 
 async def _last_use(session: ZooKeeperSession) -> tuple[FolderUse | None, int | None]:

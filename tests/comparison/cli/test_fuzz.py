@@ -103,11 +103,11 @@ def test_command_to_repeat_a_counterexample_is_accepted_without_a_warning(
     for number in range(1, 4):
         schedule = draw(7, number, design)
         path = tmp_path / f"counterexample-{number}-{design}.toml"
-        path.write_text(as_file(schedule.scenario(path.stem)))
+        path.write_text(as_file(schedule.scenario()))
         assert code_of("run", path, "--design", design, "--seed", schedule.run_seed, "--dry-run") == Exit.AS_EXPECTED
         output = capsys.readouterr()
         assert output.err == ""
-        assert f"  {path.stem} · {design}: about " in output.out
+        assert f"  {schedule.name} · {design}: about " in output.out
 
 
 def test_what_a_command_without_runs_left_is_not_said_to_be_analysable(

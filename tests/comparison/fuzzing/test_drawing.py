@@ -23,6 +23,7 @@ from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    FreezeAtPoint,
     FreezeOwner,
     Heal,
     Hold,
@@ -66,7 +67,7 @@ def test_a_drawn_schedule_is_possible_and_the_same_again(simulated: bool, seed: 
 @settings(max_examples=examples(20))
 @given(seed=SEEDS, design=DESIGNS)
 def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -> None:
-    scenario = draw(seed, 1, design).scenario("counterexample-1")
+    scenario = draw(seed, 1, design).scenario()
     read = parse_scenario(as_file(scenario), "counterexample-1.toml", why_not_judged)
     assert read.steps == scenario.steps
     assert read.parameters({}) == scenario.parameters({})
@@ -116,7 +117,8 @@ def test_a_new_fault_is_drawn_without_a_word_about_it(monkeypatch: pytest.Monkey
 def test_a_simulated_schedule_begins_as_the_real_one_and_has_a_fault(seed: int, number: int, design: str) -> None:
     real, simulated = draw(seed, number, design), draw(seed, number, design, simulated=True)
     begun = len(real.steps) - (real.steps[-1] in (Heal(), Settle()))
-    assert simulated.steps[: begun - 1] == real.steps[: begun - 1]
+    same_holds = [[Hold(1) if isinstance(step, Hold) else step for step in each.steps] for each in (simulated, real)]
+    assert same_holds[0][: begun - 1] == same_holds[1][: begun - 1]
     assert len(simulated.steps) >= drawing.SIMULATED_STEPS_MIN
     assert any(isinstance(step, Inject) for step in simulated.steps)
 
@@ -151,6 +153,9 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
             ["kill at point (point join, target broker)", "kill owner", "heal all"],
         ),
         ((KillAtPoint("R1", "member"),), [""]),  # zookeeper's
+        ((FreezeAtPoint("join"), Steady()), ["freeze at point (point join)", "steady"]),
+        ((FreezeAtPoint("R5"),), [""]),  # zookeeper's
+        ((FreezeAtPoint("stable"),), [""]),  # the coordinator passes it
         ((KillAtPoint("join", "broker"), AddPartitions()), ["kill at point (point join, target broker)"]),
         ((Inject("restart", "broker-1"), Settle(), KillAtPoint("join", "broker")), ["restart broker-1", "settle"]),
     ],

@@ -160,6 +160,13 @@ def test_without_evidence_a_run_is_unknown(tmp_path: Path, missing: str) -> None
     assert judgement.in_words()
 
 
+def test_a_producer_that_a_broker_has_forgotten_shows_lost_records(tmp_path: Path) -> None:
+    error = "the load has failed: orders-0-1: OUT_OF_ORDER_SEQUENCE_NUMBER: a batch before this one is missing"
+    found = judged(tmp_path, e(998, "runner", "run_ended", outcome="failed", error=error), without="run_ended")
+    assert found.broken == {"no record lost"}
+    assert found.violations[0].reason == f"a broker has lost what it acknowledged: {error}"
+
+
 def test_a_broken_promise_is_worse_than_what_is_unknown(tmp_path: Path) -> None:
     failed = e(998, "runner", "run_ended", outcome="failed", error="the load has failed")
     judgement = judged(tmp_path, failed, wrote(400, 3, "g_m2", 2), without="run_ended")

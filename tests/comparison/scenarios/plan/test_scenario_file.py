@@ -24,7 +24,7 @@ from comparison.scenarios.plan.scenario_file import parse_scenario, read_scenari
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
-from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, KillAtPoint, KillOwner
+from comparison.scenarios.plan.vocabulary import Form, FreezeAtPoint, Heal, Inject, KillAtPoint, KillOwner
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from tests.support.commands.complaints import place_first
 
@@ -122,6 +122,8 @@ def steps_of(kind: type) -> st.SearchStrategy[Any]:
         return st.builds(Heal, st.sampled_from(["", *FAULTS]), st.sampled_from(["", *TARGETS.values()]))
     if kind is KillAtPoint:
         return st.builds(KillAtPoint, st.sampled_from(NAMED), st.sampled_from(KILLED))
+    if kind is FreezeAtPoint:
+        return st.builds(FreezeAtPoint, st.sampled_from(NAMED), values("over_ms", int))
     return st.builds(kind, **{name: values(name, wanted) for name, wanted in types_of(kind).items()})
 
 
