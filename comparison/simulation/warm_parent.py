@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Processor time of a child, after which it is killed: it would go on forever.
-CPU_S_MAX = 60
+#: Processor time of a child, after which it is killed: it would go on forever. The longest run of the catalogue takes
+#: 60 s on a busy machine (five minutes of `unnoticed-partitions`).
+CPU_S_MAX = 240
 #: Between two collections in a child: it does not live for long, and each walks through all that it has made.
 _ALLOCATIONS = 50_000
 

@@ -226,7 +226,8 @@ CHANGES = (
             "counts",
         ),
         steps=(Form(), Steady(), AddPartitions(doubling=True), Steady()),
-        defaults=Parameters(members=3, partitions=30, time_limit_s=480),
+        # For five minutes: a record a second for each partition.
+        defaults=Parameters(members=3, partitions=30, rate=60, time_limit_s=480),
         settings=MappingProxyType({"metadata.max.age.ms": "300000"}),
         budget_s=310,
         not_applicable=MappingProxyType(

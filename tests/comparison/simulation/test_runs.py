@@ -7,8 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,20 +29,24 @@ runpy.run_module("{ONE_RUN}", run_name="__main__", alter_sys=True)
 SECOND_PYTHON = Path(__file__).parents[3] / "build" / "second-python" / "bin" / "python"
 
 
+class Case(NamedTuple):
+    """What is run with the same seed, again and again."""
+
+    scenario: str
+    design: str
+    links: str = DEFAULT
+    seed: int = 1
+
+
 def simulated(
-    folder: Path,
-    scenario: str,
-    design: str,
-    *,
-    seed: int = 1,
-    hash_seed: int = 0,
-    host: str = "one-host",
-    links: str = DEFAULT,
-    python: str = sys.executable,
-) -> dict[str, Any]:
-    """Perform a run in a new process; its outcome. The traces are in `folder`."""
+    cases: Mapping[Case, Path], *, hash_seed: int, host: str = "one-host", python: str = sys.executable
+) -> dict[Case, dict[str, Any]]:
+    """Perform runs in a new process, each with its traces in the folder that it has here; their outcomes."""
+    arguments: list[str] = []
+    for case, folder in cases.items():
+        arguments += [str(folder), case.scenario, case.design, str(case.seed), case.links, "--"]
     process = subprocess.run(
-        [python, "-c", ON_A_HOST, host, str(folder), scenario, design, str(seed), links],
+        [python, "-c", ON_A_HOST, host, *arguments],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
@@ -51,8 +54,7 @@ def simulated(
         check=False,
     )
     assert process.returncode == 0, process.stderr
-    outcome: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
-    return outcome
+    return dict(zip(cases, map(json.loads, process.stdout.splitlines()), strict=True))
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -70,35 +72,37 @@ def headers(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-class Case(NamedTuple):
-    """What is run with the same seed, again and again."""
-
-    scenario: str
-    design: str
-    links: str = DEFAULT
-
-
 #: Every design once; and cuts in an ensemble, on links with spreads, written as in a run's id.
 CASES = [
     *[Case("crash", design) for design in DESIGN_NAMES],
     Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5"),
 ]
-Once = Callable[[Case], tuple[Path, dict[str, Any]]]
+OTHER_SEED = Case("crash", "eager", seed=2)
+Runs = Mapping[Case, tuple[Path, dict[str, Any]]]
+
+
+def runs_in(root: Path, cases: Sequence[Case], **where: Any) -> Runs:
+    """The folder and the outcome of each; `where` is as in `simulated`."""
+    folders = {case: root / str(number) for number, case in enumerate(cases)}
+    outcomes = simulated(folders, **where)
+    return {case: (folder, outcomes[case]) for case, folder in folders.items()}
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """Performs a case once for all tests; its folder and its outcome."""
-
-    @cache
-    def performed(case: Case) -> tuple[Path, dict[str, Any]]:
-        folder = tmp_path_factory.mktemp("once") / "run"
-        return folder, simulated(folder, case.scenario, case.design, links=case.links, hash_seed=1)
-
-    return performed
+def once(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return runs_in(tmp_path_factory.mktemp("once"), [*CASES, OTHER_SEED], hash_seed=1)
 
 
 @pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return runs_in(tmp_path_factory.mktemp("again"), CASES, hash_seed=2, host="another-machine")
+
+
+@pytest.fixture(scope="module")
+def on_second_python(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return runs_in(tmp_path_factory.mktemp("second"), CASES, hash_seed=0, python=second_python())
+
+
 def second_python() -> str:
     """Another Python in which the lab is installed: skips if there is none."""
     candidates = [os.environ.get("SECOND_PYTHON"), SECOND_PYTHON if SECOND_PYTHON.exists() else None]
@@ -112,45 +116,35 @@ def second_python() -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
 def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed_and_the_host(
-    tmp_path: Path, once: Once, case: Case
+    once: Runs, again: Runs, case: Case
 ) -> None:
-    folder, outcome = once(case)
-
-    again = simulated(
-        tmp_path / "again", case.scenario, case.design, links=case.links, hash_seed=2, host="another-machine"
-    )
+    folder, outcome = once[case]
 
     assert outcome["outcome"] == "complete", outcome["error"]
-    assert outcome == again
+    assert outcome == again[case][1]
     assert len(digests(folder)) > 7
-    assert digests(folder) == digests(tmp_path / "again")
+    assert digests(folder) == digests(again[case][0])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.scenario}-{case.design}")
-def test_the_same_seed_gives_the_same_bytes_on_another_python(
-    tmp_path: Path, once: Once, second_python: str, case: Case
-) -> None:
-    folder, outcome = once(case)
+def test_the_same_seed_gives_the_same_bytes_on_another_python(once: Runs, on_second_python: Runs, case: Case) -> None:
+    folder, outcome = once[case]
 
-    again = simulated(tmp_path / "again", case.scenario, case.design, links=case.links, python=second_python)
-
-    assert outcome == again
-    assert digests(folder) == digests(tmp_path / "again")
+    assert outcome == on_second_python[case][1]
+    assert digests(folder) == digests(on_second_python[case][0])
 
 
-def test_another_seed_gives_another_run(tmp_path: Path, once: Once) -> None:
-    folder, _ = once(Case("crash", "eager"))
-    other = tmp_path / "other"
+def test_another_seed_gives_another_run(once: Runs) -> None:
+    found = digests(once[OTHER_SEED._replace(seed=1)][0])
+    other = digests(once[OTHER_SEED][0])
 
-    simulated(other, "crash", "eager", seed=2)
-
-    assert digests(folder).keys() == digests(other).keys()
-    assert all(digest != digests(other)[name] for name, digest in digests(folder).items())
+    assert found.keys() == other.keys()
+    assert all(digest != other[name] for name, digest in found.items())
 
 
 @pytest.mark.parametrize("case", [Case("crash", "server"), CASES[-1]], ids=lambda case: case.design)
-def test_headers_say_that_time_was_simulated_and_on_which_links(once: Once, case: Case) -> None:
-    folder, _ = once(case)
+def test_headers_say_that_time_was_simulated_and_on_which_links(once: Runs, case: Case) -> None:
+    folder, _ = once[case]
 
     run = f"simulated/{case.scenario}/{case.design}/seed-1" + (f"/{case.links}" if case.links != DEFAULT else "")
     for header in headers(folder):
@@ -174,7 +168,9 @@ def test_a_killed_broker_lets_its_successor_have_its_id(tmp_path: Path) -> None:
     file = tmp_path / "killed-broker.toml"
     file.write_text(KILLED_BROKER, encoding="utf-8")
 
-    outcome = simulated(tmp_path / "run", str(file), "server")
+    case = Case(str(file), "server")
+
+    outcome = simulated({case: tmp_path / "run"}, hash_seed=0)[case]
 
     assert (outcome["outcome"], outcome["error"]) == ("complete", "")
     assert (tmp_path / "run" / "trace" / "broker-1.2.jsonl").exists()

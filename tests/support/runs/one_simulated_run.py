@@ -1,15 +1,19 @@
-"""One run of a scenario or a scenario's file in a simulated world: FOLDER SCENARIO DESIGN SEED [LINKS].
+"""Runs of scenarios or scenarios' files in simulated worlds: FOLDER SCENARIO DESIGN SEED [LINKS], once or more, with --
+between them.
 
-Prints its outcome as JSON.
+Each is in a child of its own; what they all import is imported once. Prints their outcomes, each a line of JSON.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
+from typing import NoReturn
 
 from kernel.platform.lean_imports import leave_out_hypothesis
 
@@ -26,7 +30,18 @@ from comparison.simulation.runs import performed  # noqa: E402
 from kernel.trace.words import TimeSource  # noqa: E402
 
 
-def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> None:
+def main(runs: list[list[str]]) -> None:
+    for kind in ("broker", "member"):
+        importlib.import_module(f"comparison.scenarios.processes.{kind}_process")
+    for run in runs:
+        if (child := os.fork()) == 0:
+            run_once(*run)
+        if status := os.waitpid(child, 0)[1]:
+            sys.exit(os.waitstatus_to_exitcode(status))
+
+
+def run_once(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> NoReturn:
+    """End the process with it."""
     (name,) = names_of([scenario])
     (planned,) = plan([name], [design], {"seed": int(seed), "links": links})
     (Path(folder) / "trace").mkdir(parents=True)
@@ -47,4 +62,4 @@ def main(folder: str, scenario: str, design: str, seed: str, links: str = DEFAUL
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main([list(run) for is_run, run in groupby(sys.argv[1:], key="--".__ne__) if is_run])
