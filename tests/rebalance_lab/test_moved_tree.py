@@ -118,6 +118,7 @@ def test_tree_has_one_package_and_every_file_of_ours(tree: Path) -> None:
     assert not left
 
 
+@pytest.mark.long
 def test_every_module_loads_beside_packages_with_the_same_names(tree: Path, hostile: Path) -> None:
     loaded = set(_run(tree, hostile, "-c", IMPORT_ALL, *PACKAGES).split())
     assert loaded >= {f"rebalance_lab.{name}" for name in moving.modules_of(ROOT)}

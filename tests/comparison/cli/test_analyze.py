@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from comparison.cli import analysis
 from comparison.exits import Exit
 from tests.comparison.pipeline.test_bad_runs import change, run_in
 from tests.support.commands.called import code_of
-from tests.support.runs.inline_spark import InlineSpark
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_damaged_run_ends_only_itself_and_only_what_is_new_is_read(
-    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_in(own_folder / "2026-a" / "good")
     bad = run_in(own_folder / "2026-b" / "bad")
     change(bad / "trace" / "m1.jsonl", 4, '"last":9', '"last":9223372036854775807')
-    session = SimpleNamespace(session=lambda: InlineSpark(2))
-    monkeypatch.setattr(analysis, "session_of_command", lambda *_: nullcontext(session))
     assert code_of("analyze", "2026-*", "--output", "all") == Exit.UNKNOWN
     output, errors = capsys.readouterr()
     assert output
