@@ -195,8 +195,10 @@ def deleted_by_others(tables: Tables) -> Iterator[Violation]:
     if "authority_cleared" not in tables or "zk_op" not in tables:
         return
     owners = {row["cause"]: row["owner"] for row in tables["authority_cleared"].select(["cause", "owner"]).to_pylist()}
-    operations = tables["zk_op"].select(["op", "member", "path", "zxid"])
+    operations = tables["zk_op"].select(["op", "member", "path", "ok", "zxid"])
     for row in operations.filter(pc.equal(operations["op"], "delete")).to_pylist():
+        if not row["ok"]:
+            continue  # it has the transaction of the answer before
         owner = owners.get(f"zxid:{row['zxid']}", "")
         if owner and owner.rpartition("-")[0] != row["member"]:
             yield Violation(NAMED, f"{row['member']} deleted {row['path']}, which named {owner}")
