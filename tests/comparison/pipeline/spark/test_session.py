@@ -155,6 +155,8 @@ with starting_session("local[1]") as starting:
     spark = starting.session()
     print(spark.range(10).count(), spark._jvm.java.lang.System.getProperty("java.home"), flush=True)
 print(psutil.pid_exists(starting.jvm.process.pid))
+with starting_session("local[1]", at_once=False) as starting:
+    assert starting.jvm is None
 with starting_session("local[1]") as starting:
     print(psutil.pid_exists(starting.jvm.process.pid))
 print(psutil.pid_exists(starting.jvm.process.pid))
@@ -162,7 +164,7 @@ print(psutil.pid_exists(starting.jvm.process.pid))
 
 
 def test_session_starts_in_the_background_is_quiet_and_needs_no_java_on_the_machine() -> None:
-    """And its JVM ends with it, though it may not be used."""
+    """And its JVM ends with it, though it may not be used; one that is not to start at once has none."""
     with session_process(program=_STARTING) as process:
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, "")
