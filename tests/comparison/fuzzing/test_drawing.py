@@ -23,6 +23,7 @@ from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CutEnsemble,
     FreezeAtPoint,
     FreezeOwner,
     Heal,
@@ -158,6 +159,7 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
         ((FreezeAtPoint("stable"),), [""]),  # the coordinator passes it
         ((KillAtPoint("join", "broker"), AddPartitions()), ["kill at point (point join, target broker)"]),
         ((Inject("restart", "broker-1"), Settle(), KillAtPoint("join", "broker")), ["restart broker-1", "settle"]),
+        ((CutEnsemble(), KillAtPoint("join", "broker"), AddPartitions()), ["cut ensemble"]),
     ],
 )
 def test_what_is_left_of_steps(steps: tuple[object, ...], left: list[str]) -> None:
