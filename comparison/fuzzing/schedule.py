@@ -56,7 +56,7 @@ FIXES: Mapping[str, str] = MappingProxyType(
         "fix.sync.before.reads": "true",
     }
 )
-_PROMISED_BY_FIXES = ("no stale write", "no offset moved back if fenced")
+_PROMISED_BY_FIXES = ("no stale write", "no offset moved back")
 _PROMISED_TO_COPIERS = ("fenced by epoch",)
 #: Targets that leave an ensemble other than they found it.
 _OF_SERVERS = frozenset({TargetKind.SERVER, TargetKind.SERVERS, TargetKind.ENSEMBLE, TargetKind.NETWORK})

@@ -174,6 +174,22 @@ def test_an_attempt_that_lost_a_claim_has_given_up_the_others(
     assert reasons == ({"failed claims given up": "g_m2 lost a claim, and kept the owner nodes of t-0"} if kept else {})
 
 
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("by", ["g_m1", "g_m2"])
+def test_with_checked_releases_nobody_deletes_the_owner_node_of_another(tmp_path: Path, by: str, checks: bool) -> None:
+    settings = {"fix.checked.release": "true"} if checks else {}
+    found = judged(
+        tmp_path,
+        e(0, "runner", "run_started", parameters={**PARAMETERS, "settings": settings}),
+        e(390, "broker-1", "authority_cleared", cause="zxid:9", **NAMED, owner="g_m2-0", epoch=2, reason="delete"),
+        e(391, by.removeprefix("g_"), "zk_op", member=by, op="delete", path="/o/t/0", ok=True, step="R5", zxid=9),
+        without="run_started",
+        design="zookeeper",
+    )
+    reasons = [each.reason for each in found.violations if each.check == "owner nodes kept"]
+    assert reasons == (["g_m1 deleted /o/t/0, which named g_m2-0"] if checks and by == "g_m1" else [])
+
+
 @pytest.mark.parametrize("missing", ["records_delivered", "offset_written", "run_ended"])
 def test_without_evidence_a_run_is_unknown(tmp_path: Path, missing: str) -> None:
     judgement = judged(tmp_path, without=missing)
