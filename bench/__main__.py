@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import import_lean
 
-leave_out_hypothesis()  # before what loads kio
+import_lean()  # before what loads kio
 
 from bench import (  # noqa: E402
     assign_report,

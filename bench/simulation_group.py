@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import collect_seldom, import_lean
 
-leave_out_hypothesis()  # before what loads kio
+collect_seldom()
+import_lean()  # before what loads kio
 
 from comparison.consumers import CONSUMERS, ConsumerRequest  # noqa: E402
 from comparison.scenarios.plan.links import Kind  # noqa: E402

@@ -69,10 +69,11 @@ class _Edit(NamedTuple):
 
 def moved(source: bytes, modules: frozenset[str], where: str) -> bytes:
     """A module's source after the move. Raises `CannotMove` with `where`."""
-    tree = ast.parse(source, where)
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    nodes = list(ast.walk(ast.parse(source, where)))
+    texts = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
     lines = source.splitlines(keepends=True)
-    edits = [edit for node in ast.walk(tree) if id(node) not in texts for edit in _edits(node, modules, where)]
+    naming = [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom | ast.Constant)]
+    edits = [edit for node in naming if id(node) not in texts for edit in _edits(node, modules, where)]
     for edit in sorted(edits, reverse=True):
         line, old = lines[edit.line - 1], edit.old.encode()
         if not line.startswith(old, edit.column):

@@ -22,7 +22,7 @@ from comparison.interrupts import raise_interrupts, to_the_end
 from comparison.logs import set_inherited_level
 from comparison.screen.printable import printable
 from kernel.errors import RebalanceLabError, SeveralErrors, UserError
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import import_lean, importing
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -69,7 +69,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
+        with importing():
+            command = getattr(importlib.import_module(COMMANDS[cmd_name].module), cmd_name)
         assert isinstance(command, click.Command)
         raise_interrupts()
         return with_log_options(command)
@@ -117,7 +118,7 @@ with_log_options(cli)
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script. Always ends in SystemExit."""
-    leave_out_hypothesis()
+    import_lean()
     sys.excepthook = _internal_error
     set_inherited_level()
     raise SystemExit(_exit_code(arguments))

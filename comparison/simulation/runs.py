@@ -17,6 +17,7 @@ from comparison.simulation.processes import SimulatedProcesses
 from comparison.simulation.world import World
 from comparison.simulation.zookeeper_servers import WorldZooKeeper
 from kernel.errors import EnvironmentFault, RebalanceLabError
+from kernel.platform.lean_imports import collect_seldom
 from kernel.platform.ports import ReservedPorts
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import follower_of, leader_of
@@ -119,6 +120,7 @@ def _received(connection: Connection) -> str | BaseException | RunOutcome:
 
 def _child(request: RunRequest, provenance: Mapping[str, object], said: Connection, parent: int) -> NoReturn:
     set_parent_death_signal(parent)
+    collect_seldom()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     try:

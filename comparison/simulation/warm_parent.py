@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault, RebalanceLabError
+from kernel.platform.lean_imports import collect_seldom
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +30,6 @@ T = TypeVar("T")
 #: Processor time of a child, after which it is killed: it would go on forever. The longest run of the catalogue takes
 #: 60 s on a busy machine (five minutes of `unnoticed-partitions`).
 CPU_S_MAX = 240
-#: Between two collections in a child: it does not live for long, and each walks through all that it has made.
-_ALLOCATIONS = 50_000
 
 
 class WarmParent(Generic[T]):
@@ -95,7 +94,7 @@ def _serve(
 
 def _child(work: Callable[..., object], arguments: tuple[Any, ...], asked: Connection) -> NoReturn:
     set_parent_death_signal(os.getppid())
-    gc.set_threshold(_ALLOCATIONS)
+    collect_seldom()
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + 1))
     code = 1
     try:

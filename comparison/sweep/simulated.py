@@ -8,6 +8,7 @@ write the runs into it. What has ended stays, whatever ends the command.
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -109,7 +110,7 @@ class _Perform:
         """A large group, in a process that is spent with it; what came of it is in `run.json` alone."""
         parameters = run.planned.parameters
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(1, context, set_parent_death_signal, (os.getpid(),)) as pool:
+        with ProcessPoolExecutor(1, context, _begin_to_compute, (os.getpid(),)) as pool:
             figures = pool.submit(figures_of, run.cell.scenario, run.cell.design, parameters).result()
         record = RecordedRun(
             scenario=run.cell.scenario,
@@ -120,6 +121,12 @@ class _Perform:
         )
         run_dir = run_dir_of(self._folder, run.folder)
         write_json(run_dir / RUN_FILE, {**self._about, "by": run.cell.by, **msgspec.to_builtins(record)})
+
+
+def _begin_to_compute(parent: int) -> None:
+    """Only one group is computed here, and its members stay: searching them for garbage finds none."""
+    set_parent_death_signal(parent)
+    gc.disable()
 
 
 _read: dict[Path, SweepPlan] = {}

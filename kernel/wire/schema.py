@@ -13,9 +13,7 @@ from typing import Any
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
 from kernel.wire import first_versions, server_messages
-
-if typing.TYPE_CHECKING:
-    from kernel.wire.versions import Api
+from kernel.wire.versions import SERVED, Api
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +90,12 @@ def names_in_other_versions(
 ) -> frozenset[str]:
     """`names`, if each is one of a field in some version of the API, at the path of a nested field.
 
-    Raises `KeyError` otherwise. The nearest versions are loaded first: each takes a while.
+    Raises `KeyError` otherwise. Loading a version takes a while, so those come first in which most names are: the
+    lowest has what was dropped since, the highest what was added, and then the nearest ones.
     """
     left = names
-    for other in sorted(range(64), key=lambda other: abs(other - version)):
+    nearest = sorted(range(64), key=lambda other: abs(other - version))
+    for other in (*SERVED[api], *nearest):
         left -= _names(api, other, request=request).get(path, frozenset())
         if not left:
             return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("kernel", "zkconsumer", "coordinator", "comparison")
 MODULES = frozenset({"kernel", "kernel.errors", "kernel.broker", "kernel.broker.broker", "comparison"})
+#: What an import of a package by its old name begins with.
+OLD_NAME = re.compile(rb"^\s*from\s+(?:" + "|".join(PACKAGES).encode() + rb")\b", re.MULTILINE)
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -108,12 +111,14 @@ def test_tree_has_one_package_and_every_file_of_ours(tree: Path) -> None:
     left = [
         path
         for path in (tree / "rebalance_lab").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        if OLD_NAME.search(source := path.read_bytes())  # perhaps in a docstring
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES
     ]
     assert not left
 
 
+@pytest.mark.long
 def test_every_module_loads_beside_packages_with_the_same_names(tree: Path, hostile: Path) -> None:
     loaded = set(_run(tree, hostile, "-c", IMPORT_ALL, *PACKAGES).split())
     assert loaded >= {f"rebalance_lab.{name}" for name in moving.modules_of(ROOT)}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -23,6 +23,7 @@ from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.brokers.live import broker_thread
+from tests.support.commands.forked import ForkedProgram, Streams
 from tests.support.commands.installed import installed
 from tests.support.consumers.consuming import producing
 from tests.support.runs.seen_runs import analysed_inline, write_cut
@@ -46,7 +47,7 @@ class Servers:
         for printed, address in self.addresses.items():
             source = source.replace(printed, address)
         (folder / name).write_text(source, encoding="utf-8")
-        with Program([name], folder, environment) as program:
+        with Program(name, folder, environment) as program:
             yield program
 
     def send(self, number: int) -> None:
@@ -60,54 +61,40 @@ class Servers:
 
 
 class Program:
-    """A process that runs Python in a folder, with our packages from the checkout."""
+    """A process that runs a file in a folder."""
 
-    def __init__(self, arguments: list[str], folder: Path, environment: Mapping[str, str]) -> None:
-        path = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
-        self._child = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=folder,
-            env={**environment, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._limit = threading.Timer(LIMIT_S, self._child.kill)
+    def __init__(self, file: str, folder: Path, environment: Mapping[str, str]) -> None:
+        self._errors = folder / f"{file}.err"
+        self._reader, writer = multiprocessing.Pipe(duplex=False)
+        with writer:
+            self._child = ForkedProgram(file, folder, environment, Streams(writer, self._errors))
+        self._output = os.fdopen(self._reader.fileno(), closefd=False)
 
     def __enter__(self) -> Program:
-        self._limit.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._limit.cancel()
-        self._child.kill()
-        self._child.communicate()
+        self.kill()
+        self._reader.close()
 
     def lines(self, number: int) -> list[str]:
         """The next lines that it prints."""
-        assert self._child.stdout is not None
-        assert self._child.stderr is not None
-        found = [line for _ in range(number) if (line := self._child.stdout.readline())]
-        assert len(found) == number, f"it ended after {found}: {self._child.stderr.read()}"
+        found = [line for _ in range(number) if (line := self._output.readline())]
+        assert len(found) == number, f"it ended after {found}: {self._errors.read_text()}"
         return [line.rstrip("\n") for line in found]
 
     def interrupt(self) -> str:
         """Press Ctrl-C; what else it printed."""
         self._child.send_signal(signal.SIGINT)
-        output, errors = self._child.communicate()
-        assert self._child.returncode in (-signal.SIGINT, 130), errors
+        output, code = self._output.read(), self._child.wait(LIMIT_S)
+        errors = self._errors.read_text()
+        assert code in (-signal.SIGINT, 130), errors
         assert errors.rstrip().endswith("KeyboardInterrupt"), errors
         return output
 
     def kill(self) -> None:
         self._child.kill()
-        self._child.wait()
-
-    def end(self) -> str:
-        """Wait for its end; what it printed."""
-        output, errors = self._child.communicate()
-        assert self._child.returncode == 0, errors
-        return output
+        self._child.wait(LIMIT_S)
 
 
 @pytest.fixture(scope="module")
@@ -210,5 +197,8 @@ def test_group_uses_the_strategy_of_an_installed_package(servers: Servers, tmp_p
 )
 def test_analysis_of_the_tables(run_folder: Path, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / name).write_text(EXAMPLES[name], encoding="utf-8")
-    with Program([name, str(run_folder)], tmp_path, os.environ) as program:
-        assert re.search(said, output := program.end()), output
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    output = subprocess.check_output(
+        [sys.executable, name, str(run_folder)], cwd=tmp_path, env=environment, text=True, timeout=LIMIT_S
+    )
+    assert re.search(said, output), output

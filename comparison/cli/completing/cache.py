@@ -13,7 +13,7 @@ import msgspec
 
 from comparison.cli.completing.table import Table
 from kernel.platform.cache_folder import cache_dir
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import import_lean
 from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def cached_table() -> Table:
     path = cache_dir() / f"completion-{_digest()}.json"
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(path.read_bytes(), type=Table)
-    leave_out_hypothesis()
+    import_lean()
     from comparison.cli.completing.sets import table_of
     from comparison.cli.main import cli
 

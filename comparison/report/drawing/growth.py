@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-WIDTH, HEIGHT = 720, 340
-LEFT, TOP, RIGHT, BOTTOM = 64, 20, 130, 44
 #: Okabe and Ito's colours, and a grey; each line also has a marker of its own and its name at its end.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A7A7A")
 _MARKERS = (
@@ -31,6 +29,7 @@ _MARKERS = (
     "M-5,-4H5L0,5Z",
     "M-4.5,-3L-3,-4.5L0,-1.5L3,-4.5L4.5,-3L1.5,0L4.5,3L3,4.5L0,1.5L-3,4.5L-4.5,3L-1.5,0Z",
 )
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Names at the ends of lines are this far apart at least.
 _NAME_PX = 15.0
 
@@ -55,25 +54,51 @@ class GrowthLine(NamedTuple):
     model: Sequence[tuple[float, float]] = ()  #: dashed over it
 
 
-class LogScales:
-    """Figures to pixels, both axes logarithmic."""
+class Frame(NamedTuple):
+    """The size of a chart in pixels, and what of it is for titles of axes and for names."""
 
-    def __init__(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+    width: int
+    height: int
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+#: Of a page's charts.
+WIDE = Frame(720, 340, left=64, top=20, right=130, bottom=44)
+
+
+class LogScales:
+    """Figures to pixels, both axes logarithmic; counts that may be 0 are drawn one higher."""
+
+    def __init__(self, xs: Sequence[float], ys: Sequence[float], frame: Frame) -> None:
+        self.frame = frame
         self._x = (log10(min(xs)), log10(max(xs)))
-        low, high = log10(min(ys)), log10(max(ys))
+        self._shift = 0 if min(ys) > 0 else 1
+        low, high = self._log(min(ys)), self._log(max(ys))
         room = max(0.05 * (high - low), 0.15 if high - low < 0.3 else 0.0)
         self._y = (low - room, high + room)
 
+    def _log(self, y: float) -> float:
+        return log10(y + self._shift)
+
     def x(self, value: float) -> float:
-        low, high = self._x
-        return LEFT + (WIDTH - LEFT - RIGHT) * (log10(value) - low) / (high - low)
+        (low, high), frame = self._x, self.frame
+        return frame.left + (frame.width - frame.left - frame.right) * (log10(value) - low) / (high - low)
 
     def y(self, value: float) -> float:
-        low, high = self._y
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (log10(value) - low) / (high - low)
+        (low, high), frame = self._y, self.frame
+        height = frame.height - frame.top - frame.bottom
+        return frame.height - frame.bottom - height * (self._log(value) - low) / (high - low)
 
     def ticks(self) -> Iterator[float]:
-        return log_ticks(*self._y)
+        if not self._shift:
+            yield from log_ticks(*self._y)
+            return
+        yield 0
+        low, high = self._y
+        yield from (each for each in log_ticks(0, high) if low <= self._log(each) <= high)
 
 
 def log_ticks(low: float, high: float) -> Iterator[float]:
@@ -88,33 +113,61 @@ def log_ticks(low: float, high: float) -> Iterator[float]:
                 yield value
 
 
-def growth_chart(title: str, axis: str, unit: str, xs: Sequence[float], lines: Sequence[GrowthLine]) -> Markup:
-    """The chart over these places of the axis, at least two; every line has two figures or more."""
+def round_values(values: Sequence[float]) -> list[float]:
+    """Places to name on an axis of these values: round ones between them, and one beyond them at each end."""
+    low, high = log10(min(values)), log10(max(values))
+    found = list(log_ticks(floor(low), ceil(high)))
+    below = [each for each in found if log10(each) <= low][-1:]
+    above = [each for each in found if log10(each) >= high][:1]
+    return sorted({*below, *(each for each in found if low < log10(each) < high), *above})
+
+
+def growth_chart(
+    title: str,
+    axis: str,
+    unit: str,
+    xs: Sequence[float],
+    lines: Sequence[GrowthLine],
+    *,
+    frame: Frame = WIDE,
+    **attributes: str,
+) -> Markup:
+    """The chart over these places of the axis, at least two; `attributes` are those of `markup.drawing`."""
     ys = [end for each in lines for figure in each.figures for end in (figure.low, figure.high)]
-    scales = LogScales(xs, [*ys, *(y for each in lines for _, y in each.model)])
+    scales = LogScales(xs, [*ys, *(y for each in lines for _, y in each.model)], frame)
     shapes = list(_grid(xs, scales, axis, unit))
-    ends = []
+    ends: dict[float, list[tuple[float, str, str]]] = {}
     for each in lines:
         colour = COLOURS[each.number % len(COLOURS)]
         shapes += _series(each, scales, colour)
-        ends.append((scales.y(each.figures[-1].median), each.name, colour))
+        last_x, last_y = each.model[-1] if each.model else (each.figures[-1].x, each.figures[-1].median)
+        ends.setdefault(scales.x(last_x), []).append((scales.y(last_y), each.name, colour))
     for each in lines:
         shapes += _model(each, scales)
-    shapes += _names(ends)
-    return drawing(title, shapes, (WIDTH, HEIGHT), class_="chart growth")
+    for x, names in ends.items():
+        shapes += _names(x, names, frame)
+    return drawing(title, shapes, (frame.width, frame.height), class_="chart growth", **attributes)
 
 
 def _grid(xs: Sequence[float], scales: LogScales, axis: str, unit: str) -> Iterator[Shape]:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    frame = scales.frame
+    bottom, right = frame.height - frame.bottom, frame.width - frame.right
     for x in xs:
-        yield line(scales.x(x), TOP, scales.x(x), bottom, class_="grid")
-        yield text(f"{x:,}", scales.x(x), bottom + 16, text_anchor="middle")
+        yield line(scales.x(x), frame.top, scales.x(x), bottom, class_="grid")
+        yield text(number(x), scales.x(x), bottom + 16, text_anchor="middle")
     for y in scales.ticks():
-        yield line(LEFT, scales.y(y), right, scales.y(y), class_="grid")
-        yield text(number(y), LEFT - 6, scales.y(y) + 4, text_anchor="end")
-    yield line(LEFT, bottom, right, bottom, class_="base")
-    yield text(axis, (LEFT + right) / 2, HEIGHT - 8, text_anchor="middle", class_="legend")
-    yield text(unit or "count", LEFT, TOP - 5, class_="legend")
+        yield line(frame.left, scales.y(y), right, scales.y(y), class_="grid")
+        yield text(_tick(y), frame.left - 6, scales.y(y) + 4, text_anchor="end")
+    yield line(frame.left, bottom, right, bottom, class_="base")
+    yield text(axis, (frame.left + right) / 2, frame.height - 8, text_anchor="middle", class_="legend")
+    yield text(unit or "count", frame.left, frame.top - 5, class_="legend")
+
+
+def _tick(y: float) -> str:
+    """A figure on the axis; a power of ten for a long one."""
+    if y and not 0.01 <= y < 100_000 and (power := log10(y)) == round(power):
+        return "10" + f"{power:.0f}".translate(_RAISED)
+    return number(y)
 
 
 def _series(drawn: GrowthLine, scales: LogScales, colour: str) -> Iterator[Shape]:
@@ -130,7 +183,8 @@ def _series(drawn: GrowthLine, scales: LogScales, colour: str) -> Iterator[Shape
         marker = _MARKERS[drawn.number % len(_MARKERS)]
         yield Shape("path", {"d": marker, "fill": colour, "transform": place}, hint=hint)
     if drawn.fit:
-        (x1, y1), (x2, y2) = ((scales.x(x), min(HEIGHT - BOTTOM, max(TOP, scales.y(y)))) for x, y in drawn.fit)
+        top, bottom = scales.frame.top, scales.frame.height - scales.frame.bottom
+        (x1, y1), (x2, y2) = ((scales.x(x), min(bottom, max(top, scales.y(y)))) for x, y in drawn.fit)
         hint = f"fit of {drawn.name}"
         yield line(x1, y1, x2, y2, stroke=colour, stroke_dasharray="6 5", stroke_opacity=0.8, hint=hint)
 
@@ -141,10 +195,14 @@ def _model(drawn: GrowthLine, scales: LogScales) -> Iterator[Shape]:
         yield Shape("path", {"d": f"M{data}", "class": "model"}, hint=f"the model of {drawn.name}")
 
 
-def _names(ends: Sequence[tuple[float, str, str]]) -> Iterator[Shape]:
-    """The designs at the ends of their lines, moved apart."""
-    below = -_NAME_PX
-    for y, name, colour in sorted(ends):
-        below = max(y, below + _NAME_PX)
-        yield line(WIDTH - RIGHT + 4, y, WIDTH - RIGHT + 16, below, stroke=colour)
-        yield text(name, WIDTH - RIGHT + 20, below + 4, class_="lane")
+def _names(edge: float, ends: Sequence[tuple[float, str, str]], frame: Frame) -> Iterator[Shape]:
+    """The designs whose lines end at the same place, at their ends; moved apart, and up from the axis."""
+    at: list[float] = []
+    for y, _, _ in sorted(ends):
+        at.append(max(y, at[-1] + _NAME_PX) if at else y)
+    above = frame.height - frame.bottom + _NAME_PX
+    for place in reversed(range(len(at))):
+        above = at[place] = min(at[place], above - _NAME_PX)
+    for (y, name, colour), beside in zip(sorted(ends), at, strict=True):
+        yield line(edge + 4, y, edge + 16, beside, stroke=colour)
+        yield text(name, edge + 20, beside + 4, class_="lane")

@@ -1,8 +1,9 @@
-"""A panel along one numeric axis as lines on logarithmic scales, one line a design, with the fit dashed."""
+"""A panel along one numeric axis as lines on logarithmic scales: one a design, with the fit dashed, or one a word."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from comparison.report.drawing import growth
 from comparison.report.drawing.growth import GrowthLine, Measured
@@ -16,9 +17,23 @@ if TYPE_CHECKING:
     from comparison.results.result import Spread
 
 
+def along_numbers(panel: Panel) -> Panel:
+    """The panel, or if its rows are words and its columns numbers, the same with rows and columns exchanged."""
+    if not panel.crossed or _are_numbers(panel.rows) or not _are_numbers(panel.columns):
+        return panel
+    return replace(
+        panel,
+        row_axis=panel.column_axis,
+        column_axis=panel.row_axis,
+        rows=panel.columns,
+        columns=panel.rows,
+        cells=list(zip(*panel.cells, strict=True)),
+    )
+
+
 def why_not_drawn(panel: Panel) -> str:
     """Why there is no chart; '' if there is one."""
-    if panel.crossed or not all(isinstance(x, int | float) for x in panel.rows):
+    if not _are_numbers(panel.rows):
         return "no chart: the axis is no number"
     if len(panel.rows) < 2 or min(panel.rows) <= 0:
         return "no chart: fewer than two values above 0"
@@ -38,14 +53,19 @@ def left_off(panel: Panel) -> list[str]:
     return [str(design) for place, design in enumerate(panel.columns) if place not in drawn]
 
 
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in values)
+
+
 def _drawn(panel: Panel) -> list[int]:
-    """The columns whose figures all have logarithms, with at least two of them."""
+    """The columns with two figures or more, which all have logarithms; words may also have 0, unless all have."""
     found = []
     for place in range(len(panel.columns)):
         cells = [cell for cell in _column(panel, place) if cell is not None]
-        if len(cells) > 1 and all(cell.low > 0 for cell in cells):
+        if len(cells) > 1 and (panel.crossed or all(cell.low > 0 for cell in cells)):
             found.append(place)
-    return found
+    has_any = any(cell.high > 0 for place in found for cell in _column(panel, place) if cell is not None)
+    return found if has_any else []
 
 
 def _column(panel: Panel, place: int) -> list[Spread | None]:
@@ -58,8 +78,9 @@ def _line(panel: Panel, column: int) -> GrowthLine:
         for x, cell in zip(panel.rows, _column(panel, column), strict=True)
         if cell is not None
     ]
-    design = panel.columns[column]
-    return GrowthLine(str(design), column, figures, fit=_fit(panel, design, [each.x for each in figures]))
+    name = panel.columns[column]
+    fit = () if panel.crossed else _fit(panel, name, [each.x for each in figures])
+    return GrowthLine(str(name), column, figures, fit=fit)
 
 
 def _fit(panel: Panel, design: str, xs: Sequence[float]) -> Sequence[tuple[float, float]]:

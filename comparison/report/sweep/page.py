@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import render
 from comparison.report.summaries.figures import MARKS, SIMULATED
-from comparison.report.sweep.growth import growth_chart, left_off, why_not_drawn
+from comparison.report.sweep.detection import detection_chart
+from comparison.report.sweep.growth import along_numbers, growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
 from comparison.report.sweep.panels import Layout, figure_text, growths
 from comparison.results.outcomes import VerdictOutcome
@@ -81,6 +82,7 @@ def sweep_page(data: SweepData) -> str:
             data=data,
             clock=SIMULATED if data.simulated else "",
             axes=varied,
+            detection=detection_chart(data),
             shown=[_figures(data.metrics[name], name, layout, session_ms) for name in data.shown],
             others=[_others(data.metrics[name], name, layout) for name in data.metrics if name in lively - shown],
             cells=[_cell(cell, varied) for cell in data.cells if GROUP_SIZE not in cell.at],
@@ -122,10 +124,11 @@ def _picture(panel: Panel, unit: str, session_ms: float | None) -> tuple[Markup 
     if panel.numeric:
         flat = why_flat(panel)
         return (None, flat) if flat else (heat_map(panel, unit, session_ms), "")
-    if panel.crossed or not panel.row_axis:
+    if not panel.row_axis:
         return None, ""
+    panel = along_numbers(panel)
     if reason := why_not_drawn(panel):
-        return None, reason
+        return None, "" if panel.crossed else reason
     without = left_off(panel)
     remark = f"not drawn, because a figure is 0 or missing: {', '.join(without)}" if without else ""
     return growth_chart(panel, unit), remark

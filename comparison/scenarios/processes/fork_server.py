@@ -28,7 +28,7 @@ import msgspec
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 from kernel.platform.interpreter import module_command
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import import_lean
 from kernel.runtime import REAL
 from kernel.wire.versions import Api
 
@@ -298,7 +298,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def main() -> None:
-    leave_out_hypothesis()
+    import_lean()
     channel = socket.socket(fileno=int(sys.argv[1]))
     set_parent_death_signal(int(sys.argv[2]))
     for module in sys.argv[3:]:

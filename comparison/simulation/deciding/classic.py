@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 class ClassicMember(CountedMember):
     """Of `eager`, `static`, `cooperative` and `delayed`."""
 
+    _routine = effects.SendHeartbeat
+
     def __init__(self, name: str, config: CoordinatorConsumerConfig, around: Surroundings) -> None:
         settings = config.member
         member = Member(settings=settings, topics=frozenset({TOPIC}))

@@ -37,6 +37,8 @@ _OPEN_ROUND_TRIPS = 2
 class CommandedMember(CountedMember):
     """Of `server`."""
 
+    _routine = effects.SendAwaitCommand
+
     def __init__(
         self,
         name: str,

@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 
 FORM, JOIN, CRASH = "form", "join", "crash"
 _START_NS = 1_000 * NS_PER_S
-#: The group has settled if every partition has had one owner for so many intervals of heartbeats, and its delay.
-_SETTLED_HEARTBEATS = 3
+#: The group has settled if every partition has had one owner for so many intervals of heartbeats, and its delay:
+#: everybody has heard of everything after one.
+_SETTLED_HEARTBEATS = 2
+#: In a session that has no interval of heartbeats.
+_PINGS = 3
 #: Between looks at that.
 _LOOK_NS = 100 * NS_PER_MS
 #: A stage that has not settled by then never does.
@@ -140,8 +143,8 @@ class CountedGroup:
 
     @property
     def _interval_ms(self) -> int:
-        """Between heartbeats, or as many pings of a session."""
-        return self._made.heartbeat_ms or self._made.session_ms // _SETTLED_HEARTBEATS
+        """Between heartbeats, or pings of a session."""
+        return self._made.heartbeat_ms or self._made.session_ms // _PINGS
 
     def _stage(self, change: str, make: Callable[[], None]) -> Stage:
         self._wait_for_phase()
@@ -150,8 +153,6 @@ class CountedGroup:
         make()
         began_ns = self._heap.now_ns
         hold_ns = (_SETTLED_HEARTBEATS * self._interval_ms + self._made.delay_ms) * NS_PER_MS
-        if change == CRASH:
-            hold_ns += self._made.session_ms * NS_PER_MS  # a member without partitions is noticed as late
         while self._ledger.settled_for_ns < hold_ns and self._heap.now_ns - began_ns < _STAGE_S_MAX * NS_PER_S:
             self._heap.run(self._heap.now_ns + _LOOK_NS)
         ledger = self._ledger

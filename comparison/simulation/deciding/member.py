@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from coordinator.membership import effects, events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from comparison.simulation.deciding.coordinator import CountedCoordinator
@@ -43,6 +43,9 @@ class Surroundings(NamedTuple):
 
 class CountedMember(ABC):
     """One member, of a process of its own."""
+
+    #: The effect that recurs while nothing happens, and leaves a poll nothing to do.
+    _routine: type[effects.Effect]
 
     def __init__(self, name: str, member: Any, logic: MemberLogic[Any], around: Surroundings, idle_ns: int) -> None:
         """`idle_ns` is the most time between two polls."""
@@ -85,8 +88,11 @@ class CountedMember(ABC):
         for effect in wanted:
             self._perform(effect)
         self._arm()
-        if before.state is not self.member.state or (wanted and not isinstance(event, events.Polled)):
+        if before.state is not self.member.state or self._calls_for_poll(event, wanted):
             self._wake()
+
+    def _calls_for_poll(self, event: events.Event, wanted: Sequence[effects.Effect]) -> bool:
+        return not isinstance(event, events.Polled) and any(type(effect) is not self._routine for effect in wanted)
 
     def _soon(self, event: events.Event) -> None:
         """Feed it after the effects that are being performed."""

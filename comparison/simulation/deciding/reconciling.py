@@ -32,6 +32,8 @@ TOPIC_ID = bytes(range(16))
 class ReconcilingMember(CountedMember):
     """Of `consumer`."""
 
+    _routine = effects.SendHeartbeat
+
     def __init__(self, name: str, config: Kip848ConsumerConfig, around: Surroundings) -> None:
         settings = config.member
         member = ConsumerMember(settings=settings, member_id=fresh_base64_id(around.random))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from comparison.cli import analysis
 from comparison.cli.state import STATE_VARIABLE
+from tests.support.runs.inline_spark import InlineSpark
 
 
 @pytest.fixture
@@ -19,6 +23,13 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     return tmp_path
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands in this process analyse, a stand-in for Spark does."""
+    session = SimpleNamespace(session=lambda: InlineSpark(2))
+    monkeypatch.setattr(analysis, "session_of_command", lambda *_: nullcontext(session))
 
 
 @pytest.fixture

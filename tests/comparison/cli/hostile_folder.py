@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -21,14 +22,19 @@ def make_hostile(folder: Path) -> None:
     A package's metadata is there as well, which plugs one of them in.
     """
     marker = folder / _RUN
-    installed = {name for name in packages_distributions() if name.isidentifier()}
-    for name in {*sys.stdlib_module_names, *installed, *_OURS, *_AT_THE_START, "plugged"} - {_ASKED_FOR}:
+    for name in _names():
         says = f"with open({str(marker)!r}, 'a') as file:\n    print({name!r}, file=file)\n"
         (folder / f"{name}.py").write_text(f"{says}raise ImportError('the module of a stranger was run')\n")
     info = folder / "plugged-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
     (info / "entry_points.txt").write_text("".join(f"[{group}]\nplugged = plugged\n" for group in _GROUPS))
+
+
+@cache
+def _names() -> set[str]:
+    installed = {name for name in packages_distributions() if name.isidentifier()}
+    return {*sys.stdlib_module_names, *installed, *_OURS, *_AT_THE_START, "plugged"} - {_ASKED_FOR}
 
 
 def run_in(folder: Path) -> list[str]:

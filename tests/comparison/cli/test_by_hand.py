@@ -210,7 +210,7 @@ def test_lines_of_standard_input_are_produced_and_read_as_text(terminals: Termin
 
 
 def test_a_producer_that_waits_for_input_ends_on_sigint(terminals: Terminals) -> None:
-    producing, output = terminals.open("produce", "--topic", "typed", "--stdin")
+    producing, output = terminals.type_into("produce", "--topic", "typed", "--stdin")
     assert producing.stdin is not None
     producing.stdin.write("typed by hand\n")
     producing.stdin.flush()
@@ -222,8 +222,7 @@ def test_a_producer_that_waits_for_input_ends_on_sigint(terminals: Terminals) ->
 def test_a_file_is_produced_line_by_line(terminals: Terminals, tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
-    with lines.open() as given:
-        produced = terminals.run("produce", "--topic", "filed", "--stdin", given=given)
+    produced = terminals.run("produce", "--topic", "filed", "--stdin", given=lines)
     assert produced.stdout.count("stored") == 2, produced.stderr
 
 

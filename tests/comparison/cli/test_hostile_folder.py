@@ -17,7 +17,7 @@ from kernel.waiting import wait_until
 from kernel.zookeeper.containers.ownership import DISMISSED
 from tests.comparison.cli.hostile_folder import make_hostile, run_in
 from tests.comparison.pipeline.test_bad_runs import run_in as write_run_in
-from tests.support.commands.terminals import Terminals
+from tests.support.commands.terminals import Terminals, started_by_a_shell
 
 TIMEOUT_S = 300
 
@@ -30,7 +30,7 @@ def hostile(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def terminals(hostile: Path) -> Iterator[Terminals]:
-    opened = Terminals(hostile)
+    opened = Terminals(hostile, started_by_a_shell)
     yield opened
     opened.close()
 
@@ -95,7 +95,7 @@ def test_servers_and_clients_by_hand_run_no_module_of_the_folder(hostile: Path, 
 def test_an_analysis_in_a_strangers_run_folder_runs_no_module_of_it(hostile: Path, terminals: Terminals) -> None:
     """Spark's driver and its workers, which the JVM starts."""
     write_run_in(hostile)
-    ended = terminals.run("analyze", ".")
+    ended = terminals.run("analyze", ".", "--memory", "600m", "--spark-conf", "spark.ui.enabled=false")
     assert ended.returncode == Exit.AS_EXPECTED, ended.stderr
     assert (hostile / "report.html").is_file()
     assert run_in(hostile) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.commands.terminals import Terminals
+from tests.support.commands.terminals import Command, Terminals
 
 LONG_S = 120
 #: What a member says is decided in one place, from what ZooKeeper or a coordinator tells: most changes need no more
@@ -38,7 +37,7 @@ def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
     terminals.close()
 
 
-def _consuming(terminals: Terminals, design: str, group: str, *arguments: str) -> tuple[subprocess.Popen[str], Path]:
+def _consuming(terminals: Terminals, design: str, group: str, *arguments: str) -> tuple[Command, Path]:
     named = ("--set", "group.instance.id=first") if design == "static" else ()
     return terminals.open("consume", "--design", design, "--group", group, *arguments, *named)
 
@@ -47,7 +46,7 @@ def _says(output: Path, words: str) -> None:
     wait_until(lambda: words in output.read_text(), LONG_S, lambda: f"{words!r} in: {output.read_text()}")
 
 
-def _ended(child: subprocess.Popen[str], code: Exit = Exit.AS_EXPECTED) -> None:
+def _ended(child: Command, code: Exit = Exit.AS_EXPECTED) -> None:
     child.send_signal(signal.SIGINT)
     assert child.wait(60) == code
 

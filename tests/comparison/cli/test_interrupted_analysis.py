@@ -17,13 +17,20 @@ from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.waiting import wait_until
 
+ROOT = Path(__file__).resolve().parents[3]
 #: The line of ^C ends first.
 QUIET = "\nrebalance-lab: interrupted\n"
 ANALYZE = ("-m", "comparison.cli.main", "analyze", "run", "--format", "json")
 #: The command, which interrupts itself as it puts the tables in place: before what is named is renamed, or after it.
+#: By then Spark has done its work, for which its stand-in is enough.
 PUBLISHING = """
-import os, pathlib, signal, sys
+import contextlib, os, pathlib, signal, sys, types
+from comparison.cli import analysis
 from comparison.cli.entry import main
+from tests.support.runs.inline_spark import InlineSpark
+
+session = types.SimpleNamespace(session=lambda: InlineSpark(1))
+analysis.session_of_command = lambda *_: contextlib.nullcontext(session)
 
 name, when = sys.argv.pop(1), sys.argv.pop(1)
 rename = pathlib.Path.rename
@@ -52,8 +59,8 @@ main()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run large enough for a job that takes a while, with what an earlier analysis left."""
-    write_synthetic(tmp_path / "run", events_min=20_000, members=4, partitions=8, seed=1)
+    """A run, with what an earlier analysis left."""
+    write_synthetic(tmp_path / "run", events_min=1_000, members=4, partitions=8, seed=1)
     (tmp_path / "run" / "run.json").write_text("{}")
     (tmp_path / "run" / "tables" / "runs").mkdir(parents=True)
     (tmp_path / "run" / "tables" / "runs" / "part-00000.parquet").write_text("earlier")
@@ -78,6 +85,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         process_group=0,
     )
 

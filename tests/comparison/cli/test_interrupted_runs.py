@@ -96,7 +96,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
                 child.wait()
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder: Path, by: signal.Signals) -> None:
     command = Command(folder, "run", "join", "--design", "eager", "--seed", "1")
     command.until(lambda: len(command.descendants()) > 2)  # members and brokers are starting
@@ -115,7 +115,7 @@ def test_an_interrupted_run_ends_without_an_analysis_and_keeps_its_traces(folder
 @pytest.mark.parametrize(
     ("by", "at", "master"),
     [
-        (signal.SIGINT, "executors", "local-cluster[1,1,1024]"),
+        pytest.param(signal.SIGINT, "executors", "local-cluster[1,1,1024]", marks=pytest.mark.long),
         (signal.SIGTERM, "start", "local[*]"),
         (signal.SIGKILL, "work", "local[*]"),
         pytest.param(signal.SIGINT, "work", "local[*]", marks=pytest.mark.long),

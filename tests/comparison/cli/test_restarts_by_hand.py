@@ -12,8 +12,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -29,6 +27,7 @@ from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 from kernel.zookeeper import paths
 from tests.support.commands.ended import all_ended
+from tests.support.commands.forked import ForkedCommand, Streams
 
 TOPIC = "orders"
 RECORDS = 660
@@ -61,23 +60,18 @@ Offsets = dict[str, dict[int, int]]
 class Terminal:
     """One command that runs until it is stopped or killed; `output` has the output of all its runs."""
 
-    def __init__(self, folder: Path, name: str, arguments: Sequence[str]) -> None:
+    def __init__(self, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
         self.output = folder / f"{name}.out"
+        self._folder = folder
         self._arguments = arguments
         self._environment = {**os.environ, STATE_VARIABLE: str(folder / "state")}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedCommand | None = None
         self._starts = 0
 
     def start(self) -> None:
         self._starts += 1
-        with self.output.open("ab") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "comparison.cli.main", *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-            )
+        streams = Streams(self.output, self.output)
+        self._process = ForkedCommand(self._arguments, self._folder, self._environment, streams)
 
     def end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -104,21 +98,17 @@ class Terminal:
         def described() -> str:
             return f"{len(values - self.given())} records to come: {self.said()[-2000:]}"
 
-        wait_until(lambda: values <= self.given(), PATIENCE_S, described)
+        wait_until(lambda: values <= self.given(), PATIENCE_S, described, every_s=0.1)
 
     def run(self, given: str) -> str:
         """Run a command to its end with this standard input."""
-        done = subprocess.run(
-            [sys.executable, "-m", "comparison.cli.main", *self._arguments],
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-            env=self._environment,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        self._starts += 1
+        output, errors, typed = (self.output.with_suffix(f".{self._starts}.{kind}") for kind in ("out", "err", "in"))
+        typed.write_text(given)
+        streams = Streams(output, errors, typed)
+        code = ForkedCommand(self._arguments, self._folder, self._environment, streams).wait(PATIENCE_S)
+        assert code == 0, errors.read_text()
+        return output.read_text()
 
 
 class ByHand:
@@ -178,7 +168,10 @@ class ByHand:
 
     def until_committed(self, wanted: Offsets) -> None:
         wait_until(
-            lambda: self.committed() == wanted, PATIENCE_S, lambda: f"commits of {wanted}, got {self.committed()}"
+            lambda: self.committed() == wanted,
+            PATIENCE_S,
+            lambda: f"commits of {wanted}, got {self.committed()}",
+            every_s=0.2,
         )
 
     def committed(self) -> Offsets:

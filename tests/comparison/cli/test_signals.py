@@ -32,6 +32,7 @@ from kernel.waiting import WaitTimeout, wait_until
 from tests.comparison.cli import bad_servers
 from tests.comparison.cli.bad_servers import BadServer
 from tests.support.commands.ended import all_ended
+from tests.support.commands.forked import ForkedCommand, Streams
 
 Leaf = tuple[str, ...]
 
@@ -126,7 +127,7 @@ class Watch:
         self._waited_ns = self._delays_ns()
         self._late_ns = delay_ns(OWN_TASK)
 
-    def wait(self, child: subprocess.Popen[str]) -> None:
+    def wait(self, child: ForkedCommand) -> None:
         """Raises `WaitTimeout` if it takes longer than promised."""
         latest_ns = dict(self._waited_ns)
         while child.poll() is None:
@@ -159,59 +160,61 @@ class Cell:
     by: signal.Signals
     send: Callable[[int, int], None]
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self) -> ForkedCommand:
         environment = {**os.environ, STATE_VARIABLE: str(self.folder), "TMPDIR": str(self.folder)}
         del environment[LIMIT_VARIABLE]
-        return subprocess.Popen(
-            [sys.executable, "-m", "comparison.cli.main", *self.arguments.split()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=self.folder,
-            env=environment,
-            process_group=0,  # as a terminal starts it
-        )
+        streams = Streams(self._output, self._output)
+        # It leads a group of processes, as when a terminal starts it.
+        return ForkedCommand(tuple(self.arguments.split()), self.folder, environment, streams, leads_group=True)
 
-    def judged(self, child: subprocess.Popen[str], is_stuck: Callable[[subprocess.Popen[str]], object]) -> str:
+    def judged(self, child: ForkedCommand, is_stuck: Callable[[], object]) -> str:
         """Interrupt the command as soon as it is stuck: what is wrong with its end, or ''."""
-        with child:
-            try:
-                wait_until(lambda: is_stuck(child) or child.poll() is not None, PATIENCE_S, "the command to get there")
-                began = descendants(child)
-                ended_before = child.poll() is not None
-                if not ended_before:
-                    watch = Watch(child.pid)
-                    self.send(child.pid, self.by)
-                    watch.wait(child)
-                output, _ = child.communicate(timeout=PATIENCE_S)
-                wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")
-            except WaitTimeout as error:
-                child.kill()
-                return f"{self}: {error}: {child.communicate()[0]}"
+        try:
+            wait_until(
+                lambda: is_stuck() or child.poll() is not None, PATIENCE_S, "the command to get there", every_s=0.1
+            )
+            began = descendants(child)
+            ended_before = child.poll() is not None
+            if not ended_before:
+                watch = Watch(child.pid)
+                self.send(child.pid, self.by)
+                watch.wait(child)
+            wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")
+        except WaitTimeout as error:
+            child.kill()
+            child.wait(PATIENCE_S)
+            return f"{self}: {error}: {self._output.read_text()}"
+        output = self._output.read_text()
         # It may have given up just before the signal.
         gave_up = output.rpartition("Error: ")[1] and child.returncode in (Exit.USAGE, Exit.INTERNAL)
         if "Traceback" in output or not (gave_up or (child.returncode == Exit.INTERRUPTED and not ended_before)):
             return f"{self}: {child.returncode}, {output}"
         return ""
 
+    @property
+    def _output(self) -> Path:
+        return self.folder / "output.txt"
+
     def __str__(self) -> str:
         return f"{self.arguments} ({self.by.name} by {self.send.__name__})"
 
 
-def descendants(child: subprocess.Popen[str]) -> list[psutil.Process]:
+def descendants(child: ForkedCommand) -> list[psutil.Process]:
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(child.pid).children(recursive=True)
     return []
 
 
-def connects_to(child: subprocess.Popen[str], port: int) -> bool:
-    with contextlib.suppress(psutil.Error):
-        processes = [psutil.Process(child.pid), *descendants(child)]
-        return any(
-            each.raddr and each.raddr.port == port for process in processes for each in process.net_connections("tcp")
-        )
+def has_children(child: ForkedCommand) -> bool:
+    with contextlib.suppress(OSError):
+        return any(file.read_text() for file in Path(f"/proc/{child.pid}/task").glob("*/children"))
     return False
+
+
+def clients_of(port: int) -> set[bytes]:
+    """The addresses that have a connection to this port or are about to have one, in the kernel's notation."""
+    rows = [row.split() for name in ("tcp", "tcp6") for row in Path("/proc/net", name).read_bytes().splitlines()[1:]]
+    return {local for _, local, remote, *_ in rows if int(remote.rpartition(b":")[2], 16) == port}
 
 
 def cells(folder: Path, rows: Sequence[str]) -> list[Cell]:
@@ -241,7 +244,8 @@ def interrupted_at(cell: Cell, opened: AbstractContextManager[BadServer]) -> str
         if cell.arguments == "zookeeper status":
             remember(cell, "zookeeper", server.address, os.getpid())
         cell.arguments = cell.arguments.format(server.address)
-        return cell.judged(cell.start(), lambda child: server.peers or connects_to(child, server.port))
+        others = clients_of(server.port)
+        return cell.judged(cell.start(), lambda: server.peers or clients_of(server.port) - others)
 
 
 def assert_all_end(folder: Path, rows: dict[Leaf, Sequence[str]], kinds: Sequence[str]) -> None:
@@ -273,10 +277,12 @@ def test_all_commands_end_at_each_bad_broker(tmp_path: Path, kind: str) -> None:
 
 
 def test_commands_end_while_what_they_need_starts(tmp_path: Path) -> None:
+    def interrupted(cell: Cell) -> str:
+        child = cell.start()
+        return cell.judged(child, lambda: has_children(child))
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        judged = list(
-            pool.map(lambda cell: cell.judged(cell.start(), descendants), cells(tmp_path, all_rows(WITH_CHILDREN)))
-        )
+        judged = list(pool.map(interrupted, cells(tmp_path, all_rows(WITH_CHILDREN))))
     assert not any(judged), "\n".join(filter(None, judged))
 
 
@@ -292,5 +298,5 @@ def test_commands_end_while_they_wait_for_a_process_that_does_not(tmp_path: Path
         assert os.read(asked, 1) == b"."
         for cell in cells(tmp_path, all_rows(TO_STUBBORN)):
             remember(cell, cell.arguments.split()[0].replace("broker", "broker-1"), "127.0.0.1:1", stubborn.pid)
-            assert not cell.judged(cell.start(), lambda _: select.select([asked], [], [], 0)[0])
+            assert not cell.judged(cell.start(), lambda: select.select([asked], [], [], 0)[0])
             assert os.read(asked, 1) == b"!"

@@ -12,6 +12,7 @@ import pytest
 from comparison.exits import Exit
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.platform.ports import free_ports
+from tests.support.commands.called import code_of
 
 #: The promise is 20 s; a session's start alone takes longer while other tests run.
 SOON_S = 90
@@ -65,15 +66,20 @@ def test_setting_that_spark_itself_finds_wrong_is_named(tmp_path: Path) -> None:
         (("--spark-conf", "spark"), "'spark' is not a setting. Use key=value"),
     ],
 )
-def test_option_that_cannot_work_is_refused(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
-    code, line = analyzed(tmp_path, *options)
-    assert code == Exit.USAGE
+def test_option_that_cannot_work_is_refused(
+    own_folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], complaint: str
+) -> None:
+    (own_folder / "run.json").write_text("{}")
+    assert code_of("analyze", own_folder, *options) == Exit.USAGE
+    output, errors = capsys.readouterr()
+    assert output == ""
+    (line,) = [line for line in errors.splitlines() if line != "analysing the run"]
     assert complaint in line
 
 
-def test_run_refuses_a_wrong_setting_before_it_starts_anything(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "comparison.cli.main", "run", "join", "--spark-conf", "spark.remote=x"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SOON_S, check=False)
-    assert done.returncode == Exit.USAGE
-    assert done.stderr == "Error: spark.remote cannot be set: Spark Connect is not supported.\n"
-    assert not list(tmp_path.iterdir())
+def test_run_refuses_a_wrong_setting_before_it_starts_anything(
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code_of("run", "join", "--spark-conf", "spark.remote=x") == Exit.USAGE
+    assert capsys.readouterr().err == "Error: spark.remote cannot be set: Spark Connect is not supported.\n"
+    assert not list(own_folder.iterdir())

@@ -70,7 +70,7 @@ def test_a_text_that_is_not_toml_says_where() -> None:
 def test_too_many_arrays_inside_each_other_are_refused() -> None:
     assert len(located(f"a = {'[' * 50}{']' * 50}").places) == 50
     with pytest.raises(NotToml, match="too many tables or arrays inside each other"):
-        located(f"a = {'[' * 50_000}{']' * 50_000}")
+        located(f"a = {'[' * 5_000}{']' * 5_000}")
 
 
 KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -109,7 +109,7 @@ def test_any_text_is_read_as_the_parser_reads_it(top: dict[str, Any], element: d
     [
         ("x = " + "9" * 5_000, "thousands of digits"),
         ("x = " + "[" * 60 + "]" * 60, "inside each other"),
-        (".".join(["a"] * 20_000) + " = 1", "inside each other"),
+        (".".join(["a"] * 2_000) + " = 1", "inside each other"),
         ('x = ["a\\u0000b.py"]', "NUL character"),
         ('"a\\u0000" = 1', "NUL character"),
     ],

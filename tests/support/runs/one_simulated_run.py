@@ -15,9 +15,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import NoReturn
 
-from kernel.platform.lean_imports import leave_out_hypothesis
+from kernel.platform.lean_imports import collect_seldom, import_lean
 
-leave_out_hypothesis()  # before what loads kio
+collect_seldom()
+import_lean()  # before what loads kio
 
 from comparison.own_scenarios import names_of  # noqa: E402
 from comparison.run_folder import provenance  # noqa: E402

@@ -8,15 +8,16 @@ from typing import Any
 from comparison.results.metrics import CHANGE_METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change, Run
-from comparison.results.sweep import SweepData
+from comparison.results.sweep import CountedRun, SweepData
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid import Grid, axes_from
 from comparison.sweep.plan import SweepPlan, SweepRun, planned_sweep
 from tests.support.runs import results
 
 
-def plan_of(*axes: str, metrics: Sequence[str] = (), **counts: int) -> SweepPlan:
-    return planned_sweep(Grid(axes=axes_from(axes), metrics=tuple(metrics)).overridden({}, **counts))
+def plan_of(*axes: str, metrics: Sequence[str] = (), simulated: bool = False, **counts: int) -> SweepPlan:
+    grid = Grid(axes=axes_from(axes, simulated=simulated), metrics=tuple(metrics)).overridden({}, **counts)
+    return planned_sweep(grid, simulated=simulated)
 
 
 def result_of(metrics: Mapping[str, float | None] | None = None, changes: Sequence[Change] = (), **others: Any) -> Run:
@@ -33,7 +34,7 @@ def change_of(name: str, round_: int = 1, members: int | None = None, **figures:
 
 def data_of(
     plan: SweepPlan,
-    result: Callable[[SweepRun], Run | None],
+    result: Callable[[SweepRun], Run | CountedRun | None],
     failures: Sequence[tuple[SweepRun, str]] = (),
 ) -> SweepData:
     """The data set of a plan whose runs have these results (None: the run is missing)."""

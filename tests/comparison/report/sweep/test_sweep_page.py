@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from comparison.report.sweep.page import sweep_page
+from comparison.results.keys import COMPLETE
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
-from comparison.results.sweep import LeftOutData
+from comparison.results.sweep import CountedRun, LeftOutData
 from comparison.sweep.plan import SweepRun
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
 
@@ -200,3 +201,42 @@ def test_whatever_a_sweep_names_stays_text(hostile: str) -> None:
     parser.feed(page)
     assert not {name for name, _ in parser.elements} & {"script", "img"}
     assert pictures(page), "the picture is there, and is XML"
+
+
+LOOPBACK = "loopback"
+
+
+def latency(run: SweepRun) -> Run:
+    """A slow network fails more often, a fast one never."""
+    slow = run.cell.at["link"] != LOOPBACK
+    return result_of({"attempts_failed": run.planned.parameters.members if slow else 0})
+
+
+def test_words_and_numbers_are_a_line_for_each_word_with_zeros() -> None:
+    axes = ("scenario=mass-start", "design=zookeeper", "link=loopback,region", "members=4,8,16")
+    plan = plan_of(*axes, metrics=["attempts_failed"], simulated=True)
+    (picture,) = pictures(sweep_page(data_of(plan, latency)))
+    assert {"loopback", "region", "4", "8", "16", "members", "0"} <= set(words(picture))
+    heights = {
+        hint.text: float(str(each.get("transform")).partition(",")[2].rstrip(")"))
+        for each in picture.iter("{http://www.w3.org/2000/svg}path")
+        if (hint := each.find("{http://www.w3.org/2000/svg}title")) is not None
+    }
+    assert heights["0 (0 to 0, 1 run)"] > heights["4 (4 to 4, 1 run)"] > heights["16 (16 to 16, 1 run)"]
+
+
+def detected(run: SweepRun) -> CountedRun:
+    timeout_ms = run.planned.parameters.session_timeout_ms
+    assert timeout_ms is not None
+    figures = {"crash.detect_ms": 0.9 * timeout_ms, "crash.heartbeats_per_s": 30_000 / timeout_ms}
+    return CountedRun(outcome=COMPLETE, figures=figures)
+
+
+def test_detection_is_drawn_against_what_heartbeats_cost() -> None:
+    axes = ("scenario=crash", "design=server,eager", "session-timeout=3000,6000,12000")
+    page = sweep_page(data_of(plan_of(*axes, metrics=["converge_ms"], simulated=True), detected))
+    (picture,) = pictures(page)
+    assert {"server", "eager", "heartbeats a second, of all members", "2", "5", "10"} <= set(words(picture))
+    assert len([each for each in picture.iter() if each.get("transform")]) == 6
+    assert '<a href="#detection">' in page
+    assert "Detection against heartbeats" not in page_of("scenario=join", "members=2,4", result=joined)

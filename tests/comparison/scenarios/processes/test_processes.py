@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -22,37 +20,59 @@ MEMBER = "comparison.scenarios.processes.member_process"
 BROKER = "comparison.scenarios.processes.broker_process"
 
 
-@asynccontextmanager
-async def fork_server_in(folder: Path) -> AsyncIterator[Any]:
-    """A function that spawns a child of a module and returns it with the list of its events."""
-    fork_server = await ForkServer.open()
-    children: list[ChildProcess] = []
+class Family:
+    """The children of one test; all tests share a fork server, which lives on their event loop."""
 
-    async def spawn(module: str) -> tuple[ChildProcess, list[Mapping[str, object]]]:
+    def __init__(self, fork_server: ForkServer, runner: asyncio.Runner, folder: Path) -> None:
+        self.run = runner.run
+        self._fork_server, self._folder = fork_server, folder
+        self._children: list[ChildProcess] = []
+
+    async def spawn(self, module: str) -> tuple[ChildProcess, list[Mapping[str, object]]]:
+        """A child of a module, and the list of its events."""
         events: list[Mapping[str, object]] = []
-        name = f"child-{len(children)}"
-        child = await ChildProcess.spawn(fork_server, module, name, folder / f"{name}.log", events.append)
-        children.append(child)
+        name = f"child-{len(self._children)}"
+        child = await ChildProcess.spawn(self._fork_server, module, name, self._folder / f"{name}.log", events.append)
+        self._children.append(child)
         return child, events
 
-    try:
-        yield spawn
-    finally:
-        for child in children:
+    async def kill(self) -> None:
+        for child in self._children:
             await child.kill()
-        await fork_server.stop()
 
 
-async def test_a_child_ends_when_it_is_stopped(tmp_path: Path) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        (member, _), (broker, _) = await spawn(MEMBER), await spawn(BROKER)
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def fork_server(runner: asyncio.Runner) -> Iterator[ForkServer]:
+    fork_server = runner.run(ForkServer.open())
+    yield fork_server
+    runner.run(fork_server.stop())
+
+
+@pytest.fixture
+def family(fork_server: ForkServer, runner: asyncio.Runner, tmp_path: Path) -> Iterator[Family]:
+    family = Family(fork_server, runner, tmp_path)
+    yield family
+    runner.run(family.kill())
+
+
+def test_a_child_ends_when_it_is_stopped(family: Family) -> None:
+    async def live() -> None:
+        (member, _), (broker, _) = await family.spawn(MEMBER), await family.spawn(BROKER)
         assert await asyncio.gather(member.stop(), broker.stop()) == [0, 0]
         assert member.log_tail() == ""
 
+    family.run(live())
 
-async def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped(tmp_path: Path) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        (killed, _), (frozen, _) = await spawn(MEMBER), await spawn(MEMBER)
+
+def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped(family: Family) -> None:
+    async def live() -> None:
+        (killed, _), (frozen, _) = await family.spawn(MEMBER), await family.spawn(MEMBER)
         assert await killed.kill() == -signal.SIGKILL
         assert killed.returncode == -signal.SIGKILL
         killed.send({"command": "commit"})  # no receiver, but no error
@@ -61,13 +81,17 @@ async def test_a_killed_child_reports_its_signal_and_a_frozen_one_can_be_stopped
         await until(lambda: process.status() == psutil.STATUS_STOPPED, 20, "the child to be stopped")
         assert await frozen.stop() == 0
 
+    family.run(live())
 
-async def test_a_child_that_does_not_end_in_time_is_a_timeout(tmp_path: Path) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        child, _ = await spawn(MEMBER)
+
+def test_a_child_that_does_not_end_in_time_is_a_timeout(family: Family) -> None:
+    async def live() -> None:
+        child, _ = await family.spawn(MEMBER)
         with pytest.raises(WaitTimeout, match=r"child-0 did not end within 0\.1 s"):
             await ended_within(child, 0.1)
         assert child.returncode is None
+
+    family.run(live())
 
 
 async def test_children_end_with_the_fork_server(tmp_path: Path) -> None:
@@ -114,17 +138,19 @@ async def test_child_of_a_cancelled_request_ends_and_is_not_confused_with_the_ne
     await fork_server.stop()
 
 
-async def test_an_invalid_configuration_ends_the_child_with_the_reason_in_its_log(tmp_path: Path) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        child, _ = await spawn(MEMBER)
+def test_an_invalid_configuration_ends_the_child_with_the_reason_in_its_log(family: Family) -> None:
+    async def live() -> None:
+        child, _ = await family.spawn(MEMBER)
         child.send({"process": "m1"})
         assert await ended_within(child, 30) == 1
         assert "missing required field `design`" in str(child.failure("starting"))
 
+    family.run(live())
 
-async def test_a_broker_that_cannot_start_says_why(tmp_path: Path, unused_port: int) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        child, events = await spawn(BROKER)
+
+def test_a_broker_that_cannot_start_says_why(family: Family, tmp_path: Path, unused_port: int) -> None:
+    async def live() -> None:
+        child, events = await family.spawn(BROKER)
         child.send(
             {
                 **identity(tmp_path, "broker-1"),
@@ -138,10 +164,12 @@ async def test_a_broker_that_cannot_start_says_why(tmp_path: Path, unused_port: 
         assert event["event"] == "failed"
         assert str(unused_port) in str(event["error"])
 
+    family.run(live())
 
-async def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, chroot: str) -> None:
-    async with fork_server_in(tmp_path) as spawn:
-        child, events = await spawn(MEMBER)
+
+def test_member_reports_its_events_and_leaves_on_command(family: Family, tmp_path: Path, chroot: str) -> None:
+    async def live() -> None:
+        child, events = await family.spawn(MEMBER)
         child.send(
             {
                 **identity(tmp_path, "m1"),
@@ -168,6 +196,8 @@ async def test_member_reports_its_events_and_leaves_on_command(tmp_path: Path, c
         assert "unknown command 'sing'" in child.log_tail()
         trace = (tmp_path / "m1.jsonl").read_text().splitlines()
         assert len(trace) > len(events)  # ZooKeeper operations are only in the trace
+
+    family.run(live())
 
 
 def identity(folder: Path, process: str) -> dict[str, object]:

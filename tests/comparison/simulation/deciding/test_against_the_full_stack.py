@@ -14,6 +14,7 @@ from comparison.pipeline.tasks import finished, read_tables
 from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.parameters import LargeParameters
 from comparison.scenarios.plan.request import RunRequest, simulated_run
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.deciding.group import CountedGroup, Stage
@@ -29,16 +30,17 @@ TWO_PARTITIONS_EACH = 2
 
 
 async def change_in_full(folder: Path, scenario: str, design: str, members: int) -> Change:
-    given = {"seed": 1, "members": members, "partitions": TWO_PARTITIONS_EACH * members, "rate": 2 * members}
-    (planned,) = plan([scenario], [design], given)
+    (planned,) = plan([scenario], [design], {"seed": 1, "rate": min(2 * members, 200)})
+    size = {"members": members, "partitions": TWO_PARTITIONS_EACH * members}
+    parameters = LargeParameters.of(planned.parameters, **size)
     (folder / "trace").mkdir()
     request = RunRequest(
         scenario=scenario_named(scenario),
         design=design,
-        parameters=planned.parameters,
-        configuration=configuration(design, planned.parameters),
+        parameters=parameters,
+        configuration=configuration(design, parameters),
         zookeeper="embedded",
-        run=simulated_run(scenario, design, planned.parameters),
+        run=simulated_run(scenario, design, parameters),
         run_dir=folder,
         clock=TimeSource.SIMULATED,
     )
@@ -86,6 +88,14 @@ async def test_counts_of_a_hundred_members_are_those_of_the_full_stack(
     await held_against_the_full_stack(tmp_path, scenario, design, 100)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("scenario", "design"), [("join", "eager"), ("crash", "consumer")])
+async def test_counts_of_a_thousand_members_are_those_of_the_full_stack(
+    tmp_path: Path, scenario: str, design: str
+) -> None:
+    await held_against_the_full_stack(tmp_path, scenario, design, 1_000)
+
+
 @pytest.mark.parametrize("design", COORDINATED)
 def test_group_forms_takes_one_in_and_loses_one(design: str) -> None:
     joined, crashed = counted("join", design, 30), counted("crash", design, 30)
@@ -103,3 +113,14 @@ def test_same_seed_gives_the_same_figures_and_another_one_others() -> None:
     figures = ("converge_ms", "unowned_partition_s", "requests", "lasted_s")
     assert [getattr(one, name) for name in figures] == [getattr(again, name) for name in figures]
     assert one.converge_ms != other.converge_ms
+
+
+@pytest.mark.parametrize("design", ["eager", "static"])
+def test_heartbeats_just_before_a_session_ends_cost_an_interval_more(design: str) -> None:
+    """After a rebalance all members beat at once, so that the victim's session ends among the others' heartbeats."""
+    early, late = counted("crash", design, 30, seed=1), counted("crash", design, 30, seed=4)
+    assert early.detect_ms is not None
+    assert late.detect_ms is not None
+    assert early.converge_ms == pytest.approx(early.detect_ms, abs=5)
+    assert late.converge_ms == pytest.approx(late.detect_ms + 1_000, abs=5)
+    assert early.requests["JoinGroup"] == late.requests["JoinGroup"] == early.members
