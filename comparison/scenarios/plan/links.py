@@ -168,7 +168,7 @@ def links_of(text: str) -> Links:
             between[pair] = _duration(part, time)
     without = Links(usual=usual or _ONE_MACHINE)
     between = {ends: given for ends, given in between.items() if given != without.delay(*_PAIRS[ends])}
-    cost, start = (time if (time := work.get(name)) and time.ns else None for name in (_COST, _START))
+    cost, start = (said if (said := work.get(name)) and said.ns else None for name in (_COST, _START))
     return replace(without, between=between, cost=cost, start=start, priorities=priorities)
 
 
