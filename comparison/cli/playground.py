@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comparison.cli.experiments import after_interrupt, design_option, with_seed
-from comparison.cli.options import output_option
+from comparison.cli.options import chosen_links, link_option, output_option
 from comparison.cli.report_file import REPORT
 from comparison.exits import Exit
 from comparison.interrupts import last_words
@@ -57,6 +57,7 @@ Examples:
     is_flag=True,
     help="In virtual time, on a modelled network and a modelled ZooKeeper: it can be paused and go back.",
 )
+@link_option
 @click.option("--open", "opens", is_flag=True, help="Open the page in the default browser.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page.  [default: a free one]")
 @click.option("--members", type=int, help=f"Number of members at the start.  [default: {PLAYGROUND.defaults.members}]")
@@ -81,6 +82,7 @@ def playground(designs: tuple[str, ...], simulated: bool, opens: bool, port: int
     cut off and slow down members. Stop the game on the page to have it analysed; Ctrl-C ends it at once.
     """
     root, idle_minutes = options.pop("output"), options.pop("idle_minutes")
+    options["links"] = chosen_links(options["links"], simulated=simulated)
     command, options["seed"] = with_seed(["rebalance-lab", *sys.argv[1:]], options["seed"])
     prepare = _simulated() if simulated else prepared
     game = prepare(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)

@@ -292,7 +292,10 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
     state = read_state(folder, plan)
     wanted = [RunStatus.MISSING, *([RunStatus.FAILED] if options["rerun_failed"] else [])]
     to_do = [] if options["only_analyse"] else state.having(*wanted)
-    require_machine(*(descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in to_do))
+    run_whole = [run for run in to_do if is_of_runs(run.cell.by)]  # others open nothing
+    require_machine(
+        *(descriptors_needed(scenario_named(run.cell.scenario), run.planned.parameters) for run in run_whole)
+    )
     going_on = f"interrupted; to go on: rebalance-lab sweep {shlex.quote(str(given))}"
     analysing = f"interrupted; to analyse: rebalance-lab sweep {shlex.quote(str(folder))} --analyse-only"
     words = [going_on]

@@ -70,14 +70,15 @@ _MS_MOST, _NUMBER_MOST = 1500, 2
 #: What is longer by default is nothing that a run waits for.
 _WAITED_MS_MAX = 60_000
 _TRIES = 40
-#: Of simulated schedules: of those of the zookeeper design, those with fixes; of those at rest, those with a copier.
-_FIXED_SHARE, _COPIED_SHARE = 0.7, 0.5
-#: How often a simulated schedule goes on with a member frozen in the middle of a rebalance, each of so many times.
-_FROZEN_SHARE, _FREEZES_MAX = 0.4, 2
+#: Of simulated schedules: of those of the zookeeper design, those with fixes; of those at rest, those that go on with
+#: somebody who is replaced while it stands still.
+_FIXED_SHARE, _REPLACED_SHARE = 0.7, 0.75
 #: How often it is frozen between an answer and what comes of it, beside 1 for the beginning of a phase.
 _POINT_WEIGHTS: Mapping[str, float] = {"zk_op": 3}
 #: Not every rebalance passes it: there is nothing to commit if no offset has changed.
 _UNSURE = "R4"
+#: A broker's successor leads its partitions after so many session timeouts.
+_SUCCEEDED = 2.0
 
 
 def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Schedule:
@@ -90,7 +91,7 @@ def draw(seed: int, number: int, design: str, *, simulated: bool = False) -> Sch
         drawn.add_enough()
     steps = drawn.ended()
     if simulated:
-        steps = drawn.paused()
+        steps = drawn.replaced()
     schedule = Schedule(seed=seed, number=number, design=design, steps=steps, run_seed=rolls.randint(0, SEED_MAX))
     return _in_a_world(schedule, rolls) if simulated else schedule
 
@@ -140,15 +141,26 @@ class _Drawing:
         while len(self._steps) < SIMULATED_STEPS_MIN or not any(isinstance(step, Inject) for step in self._steps):
             self.add()
 
-    def paused(self) -> tuple[Step, ...]:
-        """In some, with members frozen in the middle of a rebalance, or an application that copies records, or both."""
-        for _ in range(_FREEZES_MAX):
-            freeze = self._freeze_at_point()
-            if self._rolls.random() < _FROZEN_SHARE and self._situation.allows(freeze):
-                self._take(freeze)
-        if self._rolls.random() < _COPIED_SHARE and self._situation.allows(CopyWithZombie()):
-            self._take(CopyWithZombie())
+    def replaced(self) -> tuple[Step, ...]:
+        """In many, somebody is replaced at the end while it stands still, and goes on then.
+
+        That is a member in the middle of a rebalance, an application that copies records, or a broker.
+        """
+        endings: list[tuple[tuple[Step, ...], float]] = [
+            ((self._freeze_at_point(),), 3),
+            ((CopyWithZombie(),), 2),
+            (self._frozen_broker(), 2),
+        ]
+        possible = [(steps, weight) for steps, weight in endings if self._situation.allows(steps[0])]
+        if possible and self._rolls.random() < _REPLACED_SHARE:
+            (steps,) = self._rolls.choices([steps for steps, _ in possible], [weight for _, weight in possible])
+            for step in steps:
+                self._take(step)
         return tuple(self._steps)
+
+    def _frozen_broker(self) -> tuple[Step, ...]:
+        target = self._rolls.choice(self._situation.targets(K.BROKER))
+        return Inject("freeze", target), Hold(outlasts(self._design, _SUCCEEDED)), Heal()
 
     def ended(self) -> tuple[Step, ...]:
         ending = self._situation.ending()

@@ -2,7 +2,8 @@
 
 Real runs race, so what fails once may hold the next time. A candidate of the shrinking is accepted if one of K runs
 breaks a promise that the drawn schedule broke; refusing a candidate takes all K. What is left is run K more times,
-and its rate is reported with it. A simulated run ends the same way each time, so each candidate runs once.
+and its rate is reported with it. A simulated run ends the same way each time, so each candidate runs once; if more than
+a few steps are left, what fails takes a moment that others miss, and they run in a few other worlds as well.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,11 +24,12 @@ from comparison.fuzzing.live_runs import LiveRuns
 from comparison.fuzzing.schedule import kind_of_step
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import sequence
+from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.experiments import interrupted_by_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from comparison.fuzzing.attempts import Attempt, Runs
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: One line for each schedule that was drawn.
 SCHEDULES = "schedules.jsonl"
+#: A simulated schedule with more steps is shrunk in other worlds as well, whose seeds are so much higher.
+_FEW, _OTHER_SEEDS = 5, (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,28 +150,33 @@ class Fuzzer:
     async def _shrunk(self, attempts: Attempts, drawn: Attempt) -> Counterexample:
         """The shortest schedule that breaks one of the same promises."""
         end = time.monotonic() + self.wanted.shrink_seconds
-        schedule, best = drawn.schedule, drawn
-        found = Shrunk(schedule.steps)
-        again = _Again(attempts, drawn, 1 if self.wanted.simulated else self.wanted.tries)
+        simulated = self.wanted.simulated
+        found, again = Shrunk(drawn.schedule.steps), _Again(attempts, drawn)
+        again.seeds = (0,) if simulated else (0,) * self.wanted.tries
+        finished = await self._shrink(found, again, end)
+        if finished and simulated and len(found.steps) > _FEW:
+            # It takes a moment that other steps miss: in other worlds they may meet it.
+            again.seeds = _OTHER_SEEDS
+            finished = await self._shrink(found, again, end)
+        rate = Rate(0, 0)
+        if not simulated and not self._interrupted.is_set():
+            rate = await again.rate()
+        return Counterexample(drawn=drawn, shortest=again.best, asked=found.asked, rate=rate, finished=finished)
+
+    async def _shrink(self, found: Shrunk, again: _Again, end: float) -> bool:
+        """Shrink as far as possible; False if the time was up first."""
+        schedule = again.best.schedule
         asking = shrinking(found, partial(sequence, schedule.design))
-        finished = False
         try:
             candidate = next(asking)
             while time.monotonic() < end and not self._interrupted.is_set():
-                failing = await again.failing(candidate, end)
-                if failing is not None:
-                    if best is not drawn:
-                        best.remove()
-                    best = failing
-                state = f"{len(candidate)} steps {'fail too' if failing else 'do not fail'}"
+                fails = await again.fails(candidate, end)
+                state = f"{len(candidate)} steps {'fail too' if fails else 'do not fail'}"
                 self.listeners.shrinking(f"{state}: {schedule.with_steps(candidate).in_words()}")
-                candidate = asking.send(failing is not None)
+                candidate = asking.send(fails)
         except StopIteration:
-            finished = True
-        rate = Rate(0, 0)
-        if not self.wanted.simulated and not self._interrupted.is_set():
-            rate = await again.rate(best)
-        return Counterexample(drawn=drawn, shortest=best, asked=found.asked, rate=rate, finished=finished)
+            return True
+        return False
 
 
 def schedules_of(wanted: Wanted) -> Iterator[Schedule]:
@@ -200,27 +209,31 @@ def as_json(attempt: Attempt) -> dict[str, object]:
 class _Again:
     """Runs candidates of one shrinking."""
 
-    def __init__(self, attempts: Attempts, drawn: Attempt, tries: int) -> None:
+    def __init__(self, attempts: Attempts, drawn: Attempt) -> None:
+        self.best = drawn  #: the last one that broke a promise
+        self.seeds: Sequence[int] = ()  #: what is added to its seed in each run of a candidate
         self._attempts = attempts
         self._drawn = drawn
-        self._tries = tries
         self._made = 0
 
-    async def failing(self, steps: Steps, end: float) -> Attempt | None:
-        """A run of a candidate that breaks a promise that was broken before; None if none of them does."""
-        for _ in range(self._tries):
-            attempt = await self._run(steps)
+    async def fails(self, steps: Steps, end: float) -> bool:
+        """Whether a run of a candidate breaks a promise that was broken before; none is made after `end`."""
+        for more in self.seeds:
+            attempt = await self._run(steps, more)
             if self._fails(attempt):
-                return attempt
+                if self.best is not self._drawn:
+                    self.best.remove()
+                self.best = attempt
+                return True
             attempt.remove()
             if attempt.interrupted or time.monotonic() >= end:
-                return None
-        return None
+                return False
+        return False
 
-    async def rate(self, shortest: Attempt) -> Rate:
+    async def rate(self) -> Rate:
         failed = runs = 0
-        for _ in range(self._tries):
-            attempt = await self._run(shortest.schedule.steps)
+        for more in self.seeds:
+            attempt = await self._run(self.best.schedule.steps, more)
             attempt.remove()
             if attempt.interrupted:
                 break
@@ -231,8 +244,9 @@ class _Again:
     def _fails(self, attempt: Attempt) -> bool:
         return bool(attempt.judgement.broken & self._drawn.judgement.broken)
 
-    async def _run(self, steps: Steps) -> Attempt:
+    async def _run(self, steps: Steps, more: int) -> Attempt:
         self._made += 1
-        schedule = self._drawn.schedule
+        schedule = self.best.schedule
         names = (f"{schedule.number:05}", f"{schedule.design}-shrunk-{self._made}")
-        return await self._attempts.make(schedule.with_steps(steps), *names)
+        candidate = replace(schedule, steps=steps, run_seed=(schedule.run_seed + more) % (SEED_MAX + 1))
+        return await self._attempts.make(candidate, *names)

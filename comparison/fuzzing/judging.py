@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow.compute as pc
+
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.deciding import counted_noun
@@ -21,8 +23,10 @@ from comparison.pipeline.figures.with_settings import checked
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import ProcessEnded, StageEntered
 from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
+from comparison.results.keys import CONFLICT
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS
+from kernel.clock import NS_PER_MS
 from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -33,11 +37,12 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
 
-LOST, SETTLES, TWO_OWNERS, NAMED, CRASH, TRACEBACK = (
+LOST, SETTLES, TWO_OWNERS, NAMED, CLAIMS, CRASH, TRACEBACK = (
     "no record lost",
     "settles",
     "never two owners",
     "owner nodes kept",
+    "failed claims given up",
     "no process ends by itself",
     "no traceback",
 )
@@ -113,7 +118,9 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         and verdict.check not in _JUDGED_HERE
         and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
     ]
-    violations += [*two_owners(tables), *unnamed(run, measured, tables), *crashes(measured), *tracebacks(logs)]
+    violations += [*two_owners(tables), *claims_kept(run, tables), *crashes(measured), *tracebacks(logs)]
+    if run.design == ZOOKEEPER and checked(run.parameters.get("settings", {})):
+        violations += [*deleted_by_others(tables), *unnamed(measured, tables)]
     unknown = ""
     if run.outcome == "failed":
         if run.error.startswith(_WAITED) and not _open_faults(measured):
@@ -181,10 +188,25 @@ def _namings(tables: Tables) -> list[dict[str, Any]]:
 _NAMING = ["t_ns", "seq", "process", "group", "topic", "partition", "epoch", "owner"]
 
 
-def unnamed(run: Run, measured: Measured, tables: Tables) -> Iterator[Violation]:
-    """With checked releases nobody deletes the owner node of another, so a settled group has one of each partition."""
+def deleted_by_others(tables: Tables) -> Iterator[Violation]:
+    """With checked releases nobody deletes the owner node of another. The log and the answer to the delete agree on
+    its transaction.
+    """
+    if "authority_cleared" not in tables or "zk_op" not in tables:
+        return
+    owners = {row["cause"]: row["owner"] for row in tables["authority_cleared"].select(["cause", "owner"]).to_pylist()}
+    operations = tables["zk_op"].select(["op", "member", "path", "zxid"])
+    for row in operations.filter(pc.equal(operations["op"], "delete")).to_pylist():
+        owner = owners.get(f"zxid:{row['zxid']}", "")
+        if owner and owner.rpartition("-")[0] != row["member"]:
+            yield Violation(NAMED, f"{row['member']} deleted {row['path']}, which named {owner}")
+            return
+
+
+def unnamed(measured: Measured, tables: Tables) -> Iterator[Violation]:
+    """So a settled group has one of each partition."""
     ends = [event.t_ns for event in measured.runner if isinstance(event, StageEntered) and event.stage == "drain"]
-    if run.design != ZOOKEEPER or not ends or not checked(run.parameters.get("settings", {})):
+    if not ends:
         return
     named: dict[tuple[object, ...], bool] = {}
     for row in _namings(tables):
@@ -192,6 +214,41 @@ def unnamed(run: Run, measured: Measured, tables: Tables) -> Iterator[Violation]
             named[tuple(row[name] for name in ("group", "topic", "partition"))] = row["named"]
     if left := list(named.values()).count(False):
         yield Violation(NAMED, f"{counted_noun(left, 'partition')} without an owner node in a settled group")
+
+
+def claims_kept(run: Run, tables: Tables) -> Iterator[Violation]:
+    """An attempt that lost a claim gives up the others: nobody can have these partitions, and nobody delivers them.
+
+    It has deleted them before it ends. ZooKeeper's log says of each write in which millisecond it came.
+    """
+    if run.design != ZOOKEEPER:
+        return
+    namings = _namings(tables)
+    for member, begun, ended in _lost_attempts(tables):
+        kept: set[str] = set()
+        for row in namings:
+            partition = f"{row['topic']}-{row['partition']}"
+            if not row["named"] and row["t_ns"] <= ended + NS_PER_MS:
+                kept.discard(partition)
+            elif row["named"] and begun <= row["t_ns"] <= ended and row["owner"].rpartition("-")[0] == member:
+                kept.add(partition)
+        if kept:
+            partitions = ", ".join(sorted(kept))
+            yield Violation(CLAIMS, f"{member} lost a claim, and kept the owner nodes of {partitions}")
+            return
+
+
+def _lost_attempts(tables: Tables) -> Iterator[tuple[str, int, int]]:
+    """Of each attempt that lost a claim: the member, the beginning and the end."""
+    if "attempt_started" not in tables or "attempt_ended" not in tables:
+        return
+    begun: dict[object, list[int]] = {}
+    for row in tables["attempt_started"].select(["t_ns", "process", "attempt"]).to_pylist():
+        begun.setdefault((row["process"], row["attempt"]), []).append(row["t_ns"])
+    for row in tables["attempt_ended"].select(["t_ns", "process", "member", "attempt", "outcome"]).to_pylist():
+        if row["outcome"] == CONFLICT:
+            before = [t_ns for t_ns in begun.get((row["process"], row["attempt"]), ()) if t_ns <= row["t_ns"]]
+            yield row["member"], max(before, default=row["t_ns"]), row["t_ns"]
 
 
 def crashes(measured: Measured) -> Iterator[Violation]:

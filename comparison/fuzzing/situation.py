@@ -121,7 +121,8 @@ class Situation:
             case JoinOne() | SlowOwner():
                 return self.size < MEMBERS_MAX
             case AddPartitions():
-                return not self._grown and not self._broker_gone  # replicas are on all brokers
+                # Replicas are on all brokers, and one that was cut off may not have registered again.
+                return not self._grown and not self._brokers_broken
             case FreezeOwner():
                 return len(self.places) > self._spare
             case LeaveOne():
@@ -163,6 +164,10 @@ class Situation:
                 self._grown = True
             case Resubscribe():
                 self._spare = 1 if len(step.topics) == GROUP.topics else 2
+            case CutEnsemble():
+                # The coordinator loses its session. Until members hear that it is back, they know no broker but its
+                # successor, which is also all that they have to bootstrap from: they would be lost with it.
+                self._brokers_broken |= DESIGNS[self._design].coordinator
             case Settle() | Steady():
                 self.settled = True
             case Inject():

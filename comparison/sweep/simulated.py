@@ -20,6 +20,9 @@ import msgspec
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
+
+# What computes a large group is loaded once, and not by every child that is forked for one.
+from comparison.simulation.deciding import group as _loaded_before_forking  # noqa: F401
 from comparison.simulation.runs import perform
 from comparison.sweep.large import Method, figures_of
 from comparison.sweep.run import discarded, load_kept_files, planned_before, read_plan, record_in, request_of

@@ -96,7 +96,8 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self._context = context
         self._task_queue = TaskQueue(self._fail, self._idle)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  #: for `_due_ns`
+        self._due_ns: int | None = None  #: the member's deadline
         self._failure: BaseException | None = None  #: the next poll raises it
         self._refusal: GroupRefused | None = None  #: every poll raises it
         self._changed_event = asyncio.Event()  #: replaced whenever the member has changed: what a held commit waits for
@@ -108,9 +109,8 @@ class MemberRunner(ABC, Generic[M, L, X]):
         self._raise_failure()
         if self._refusal is not None and not self._busy:
             raise self._refusal
-        now = self._now()
-        due = self._logic.deadline(self.member)
-        if due is not None and due <= now:  # if the process was stopped, the timer may not have fired yet
+        if self._due_ns is not None and self._due_ns <= self._now():
+            # If the process was stopped, the timer may not have fired yet.
             self.feed(events.Ticked())
         if self._takes_polls():
             self.feed(events.Polled())
@@ -254,13 +254,21 @@ class MemberRunner(ABC, Generic[M, L, X]):
         """Perform an effect of the design: its requests, and revoking and taking over partitions."""
 
     def _arm(self) -> None:
+        """Set the timer for the member's deadline. Most events leave both as they are: polls above all."""
+        due_ns = self._logic.deadline(self.member)
+        if due_ns == self._due_ns and self._timer is not None:
+            return
+        self._due_ns = due_ns
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._logic.deadline(self.member)
-        if due is not None:
-            delay_s = max(0, due - self._now()) / 1e9
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self.feed, events.Ticked())
+        if due_ns is not None:
+            delay_s = max(0, due_ns - self._now()) / 1e9
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.feed(events.Ticked())
 
     def _now(self) -> int:
         return self._context.runtime.clock.monotonic_ns()

@@ -154,11 +154,11 @@ class PollingConsumer(ABC, Generic[S, C]):
             remaining_ns = deadline - self._clock.monotonic_ns()
             if batches or remaining_ns <= 0:
                 return batches  # no await since `take`: a cancelled poll loses no records
+            timer = asyncio.get_running_loop().call_later(remaining_ns / 1e9, self._changed.set)
             try:
-                async with asyncio.timeout(remaining_ns / 1e9):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+                await self._changed.wait()
+            finally:
+                timer.cancel()
 
     async def _poll_streams(self, deadline_ns: int) -> None:
         """Poll each stream; an override may wait before that, until `deadline_ns` at most."""

@@ -29,9 +29,11 @@ _MARKERS = (
     "M-5,-4H5L0,5Z",
     "M-4.5,-3L-3,-4.5L0,-1.5L3,-4.5L4.5,-3L1.5,0L4.5,3L3,4.5L0,1.5L-3,4.5L-4.5,3L-1.5,0Z",
 )
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 #: Names at the ends of lines are this far apart at least.
 _NAME_PX = 15.0
+#: And so wide, with the lines to them.
+_NAMES_PX = 90.0
 
 
 class Measured(NamedTuple):
@@ -136,16 +138,15 @@ def growth_chart(
     ys = [end for each in lines for figure in each.figures for end in (figure.low, figure.high)]
     scales = LogScales(xs, [*ys, *(y for each in lines for _, y in each.model)], frame)
     shapes = list(_grid(xs, scales, axis, unit))
-    ends: dict[float, list[tuple[float, str, str]]] = {}
+    ends = []
     for each in lines:
         colour = COLOURS[each.number % len(COLOURS)]
         shapes += _series(each, scales, colour)
         last_x, last_y = each.model[-1] if each.model else (each.figures[-1].x, each.figures[-1].median)
-        ends.setdefault(scales.x(last_x), []).append((scales.y(last_y), each.name, colour))
+        ends.append(_End(scales.x(last_x), scales.y(last_y), each.name, colour))
     for each in lines:
         shapes += _model(each, scales)
-    for x, names in ends.items():
-        shapes += _names(x, names, frame)
+    shapes += _names(ends, frame)
     return drawing(title, shapes, (frame.width, frame.height), class_="chart growth", **attributes)
 
 
@@ -164,10 +165,10 @@ def _grid(xs: Sequence[float], scales: LogScales, axis: str, unit: str) -> Itera
 
 
 def _tick(y: float) -> str:
-    """A figure on the axis; a power of ten for a long one."""
-    if y and not 0.01 <= y < 100_000 and (power := log10(y)) == round(power):
+    """A figure on the axis: short, and never rounded, so that no two are alike."""
+    if y >= 100_000 and (power := log10(y)) == round(power):
         return "10" + f"{power:.0f}".translate(_RAISED)
-    return number(y)
+    return f"{y:g}" if y < 0.1 else number(y)
 
 
 def _series(drawn: GrowthLine, scales: LogScales, colour: str) -> Iterator[Shape]:
@@ -195,14 +196,33 @@ def _model(drawn: GrowthLine, scales: LogScales) -> Iterator[Shape]:
         yield Shape("path", {"d": f"M{data}", "class": "model"}, hint=f"the model of {drawn.name}")
 
 
-def _names(edge: float, ends: Sequence[tuple[float, str, str]], frame: Frame) -> Iterator[Shape]:
-    """The designs whose lines end at the same place, at their ends; moved apart, and up from the axis."""
+class _End(NamedTuple):
+    """Where a line ends, with its name."""
+
+    x: float
+    y: float
+    name: str
+    colour: str
+
+
+def _names(ends: Sequence[_End], frame: Frame) -> Iterator[Shape]:
+    """The designs at the ends of their lines; those that end near each other one below the other."""
+    left = sorted(ends, reverse=True)
+    while left:
+        edge = left[0].x
+        near = [each for each in left if each.x > edge - _NAMES_PX]
+        left = left[len(near) :]
+        yield from _column_of_names(edge, sorted(near, key=lambda end: end.y), frame)
+
+
+def _column_of_names(edge: float, ends: Sequence[_End], frame: Frame) -> Iterator[Shape]:
+    """Right of this place, moved apart, and up from the axis."""
     at: list[float] = []
-    for y, _, _ in sorted(ends):
-        at.append(max(y, at[-1] + _NAME_PX) if at else y)
+    for end in ends:
+        at.append(max(end.y, at[-1] + _NAME_PX) if at else end.y)
     above = frame.height - frame.bottom + _NAME_PX
     for place in reversed(range(len(at))):
         above = at[place] = min(at[place], above - _NAME_PX)
-    for (y, name, colour), beside in zip(sorted(ends), at, strict=True):
-        yield line(edge + 4, y, edge + 16, beside, stroke=colour)
-        yield text(name, edge + 20, beside + 4, class_="lane")
+    for end, beside in zip(ends, at, strict=True):
+        yield line(end.x + 4, end.y, edge + 16, beside, stroke=end.colour)
+        yield text(end.name, edge + 20, beside + 4, class_="lane")

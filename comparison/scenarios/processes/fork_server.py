@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import importlib
 import os
 import select
@@ -28,7 +27,7 @@ import msgspec
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 from kernel.platform.interpreter import module_command
-from kernel.platform.lean_imports import import_lean
+from kernel.platform.lean_imports import import_lean, importing
 from kernel.runtime import REAL
 from kernel.wire.versions import Api
 
@@ -301,10 +300,10 @@ def main() -> None:
     import_lean()
     channel = socket.socket(fileno=int(sys.argv[1]))
     set_parent_death_signal(int(sys.argv[2]))
-    for module in sys.argv[3:]:
-        importlib.import_module(module)
-    importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
-    gc.freeze()
+    with importing():
+        for module in sys.argv[3:]:
+            importlib.import_module(module)
+        importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
     _serve(channel)
 
 

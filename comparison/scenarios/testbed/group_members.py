@@ -66,7 +66,7 @@ class GroupMembers:
         self.joined = 0  #: members started so far, including those that have left
         self.present = 0
         self.random = Random(self._request.parameters.seed)  # reproducible, not secret
-        #: The place to cut off in a split-brain run: chosen before the start, since it connects to other servers.
+        #: The place to cut off in a split-brain run, where a member is by then: it connects to other servers.
         self.victim = self._chosen_victim()
 
     def _first_topics(self, place: int) -> tuple[str, ...]:
@@ -77,8 +77,8 @@ class GroupMembers:
     def _chosen_victim(self) -> str:
         if not self._request.split_brain:
             return ""
-        present = self._request.parameters.members
-        return self.places[present] if self._request.joins_behind else self.random.choice(self.places)
+        present = -(-self._request.parameters.members // self._request.scenario.members_per_process)
+        return self.places[present] if self._request.joins_behind else self.random.choice(self.places[:present])
 
     async def warm_up(self) -> None:
         """Start the processes in advance, so that joining does not include the time for starting them."""

@@ -33,14 +33,15 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize(
-    ("module", "message"),
+    ("module", "number", "message"),
     [
-        ("click", ""),
-        ("comparison.cli.scenarios", ""),
-        ("comparison.scenarios.plan.catalogue", ""),
-        ("comparison.screen.text_table", "rebalance-lab: interrupted"),  # imported by the command at work
+        ("click", signal.SIGINT, ""),
+        ("comparison.cli.scenarios", signal.SIGTERM, ""),
+        ("comparison.scenarios.plan.catalogue", signal.SIGINT, ""),
+        # Imported by the command at work.
+        ("comparison.screen.text_table", signal.SIGINT, "rebalance-lab: interrupted"),
+        ("comparison.screen.text_table", signal.SIGTERM, "rebalance-lab: interrupted"),
     ],
 )
 def test_a_signal_ends_a_command_that_is_starting(number: signal.Signals, module: str, message: str) -> None:
@@ -54,10 +55,9 @@ def test_a_signal_ends_a_command_that_is_starting(number: signal.Signals, module
     assert (ended.returncode, ended.stderr.strip(), ended.stdout) == (Exit.INTERRUPTED, message, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize(
-    "module",
-    ["pyspark", "comparison.pipeline.written"],
+    ("module", "number"),
+    [("pyspark", signal.SIGTERM), ("comparison.pipeline.written", signal.SIGINT)],
     ids=["before the JVM is started", "while the JVM starts"],
 )
 def test_a_signal_ends_an_analysis_that_loads_modules(tmp_path: Path, number: signal.Signals, module: str) -> None:

@@ -53,6 +53,7 @@ MEANT = [
     (["run", "crash", "--design", "egaer"], "eager"),
     (["consume", "--design", "coperative", "--group", "g", "--topic", "t"], "cooperative"),
     (["playground", "--design", "zookeper"], "zookeeper"),
+    (["playground", "--simulated", "--link", "zoen"], "zone"),
     (["fuzz", "--design", "servr"], "server"),
     (["run", "crash", "--preset", "equal-timer"], "equal-timers"),
     (["run", "crash", "--format", "jsn"], "json"),

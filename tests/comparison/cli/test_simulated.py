@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
 
 from comparison.exits import Exit
 from tests.support.commands.called import code_of
 
 
-def test_simulated_runs_are_judged_and_say_what_they_are(tmp_path: Path) -> None:
-    names = ("crash", "split-brain", "--design", "zookeeper")
-    command = [sys.executable, "-m", "comparison.cli.main", "run", *names, "--simulated", "--seed", "7"]
+@pytest.mark.usefixtures("without_spark")
+def test_simulated_runs_are_judged_and_say_what_they_are(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    given = ("run", "crash", "split-brain", "--design", "zookeeper", "--simulated", "--seed", "7", "-o", "runs")
 
-    done = subprocess.run(
-        [*command, "-o", str(tmp_path)],
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    assert code_of(*given) == Exit.AS_EXPECTED
 
-    assert done.returncode == Exit.AS_EXPECTED, done.stderr
-    assert "simulated, 4 members, 12 partitions" in done.stdout
-    assert done.stdout.count("zookeeper  + as expected") == 2
-    assert "69 reads (=)" in done.stdout  # the members read as often as those of a real run
+    stdout = capsys.readouterr().out
+    assert "simulated, 4 members, 12 partitions" in stdout
+    assert stdout.count("zookeeper  + as expected") == 2
+    assert "69 reads (=)" in stdout  # the members read as often as those of a real run
     # The cut lasts 10 s, and the takeover comes after a session of 3 s: as in real runs.
-    assert re.search(r"two members delivered one partition for [5-9]\.\d s", " ".join(done.stdout.split()))
-    page = (tmp_path / "latest" / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"two members delivered one partition for [5-9]\.\d s", " ".join(stdout.split()))
+    page = (own_folder / "runs" / "latest" / "report.html").read_text(encoding="utf-8")
     assert "simulated: virtual time, a modelled network and a modelled ZooKeeper" in page
 
 

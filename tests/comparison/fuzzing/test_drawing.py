@@ -6,7 +6,7 @@ from collections import Counter
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from comparison.fuzzing import drawing, situation
@@ -23,6 +23,7 @@ from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
+    CutEnsemble,
     FreezeAtPoint,
     FreezeOwner,
     Heal,
@@ -65,11 +66,12 @@ def test_a_drawn_schedule_is_possible_and_the_same_again(simulated: bool, seed: 
 
 
 @settings(max_examples=examples(20))
-@given(seed=SEEDS, design=DESIGNS)
-def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str) -> None:
-    scenario = draw(seed, 1, design).scenario()
+@given(seed=SEEDS, design=DESIGNS, simulated=st.booleans())
+@example(seed=1, design="zookeeper", simulated=True)  # with fixes, which are judged by more checks
+def test_a_schedule_is_the_same_one_in_a_scenario_file(seed: int, design: str, simulated: bool) -> None:
+    scenario = draw(seed, 1, design, simulated=simulated).scenario()
     read = parse_scenario(as_file(scenario), "counterexample-1.toml", why_not_judged)
-    assert read.steps == scenario.steps
+    assert (read.steps, read.checks, read.settings) == (scenario.steps, scenario.checks, scenario.settings)
     assert read.parameters({}) == scenario.parameters({})
     assert (read.zookeeper_servers, read.brokers_min) == (3, 2)
 
@@ -158,6 +160,7 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
         ((FreezeAtPoint("stable"),), [""]),  # the coordinator passes it
         ((KillAtPoint("join", "broker"), AddPartitions()), ["kill at point (point join, target broker)"]),
         ((Inject("restart", "broker-1"), Settle(), KillAtPoint("join", "broker")), ["restart broker-1", "settle"]),
+        ((CutEnsemble(), KillAtPoint("join", "broker"), AddPartitions()), ["cut ensemble"]),
     ],
 )
 def test_what_is_left_of_steps(steps: tuple[object, ...], left: list[str]) -> None:

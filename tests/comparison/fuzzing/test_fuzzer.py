@@ -113,6 +113,17 @@ def test_a_simulated_candidate_runs_once(tmp_path: Path) -> None:
     assert set(made.values()) == {1}
 
 
+def test_what_few_steps_show_in_other_worlds_only_is_shrunk_in_them(tmp_path: Path) -> None:
+    def shows(schedule: Schedule, _: int) -> Judgement:
+        meets = len(schedule.steps) > 5 or schedule.run_seed % 3 == 0
+        return STALE if freezes(schedule) and meets else HELD
+
+    fuzzed = Fuzzed(tmp_path, shows, simulated=True, schedules=30)
+    other = [each.shortest.schedule for each in fuzzed.found if each.drawn.schedule.run_seed % 3]
+    assert other
+    assert {(each.in_words(), each.run_seed % 3) for each in other} == {("form · freeze owner", 0)}
+
+
 def test_another_promise_that_breaks_on_the_way_does_not_lead_the_shrinking_astray(tmp_path: Path) -> None:
     other = Judgement((Violation("settles", "it did not"),))
     fuzzed = Fuzzed(tmp_path, lambda schedule, _: STALE if freezes(schedule) else other)

@@ -153,6 +153,43 @@ def test_members_that_have_joined_for_good_are_no_fault_in_effect(tmp_path: Path
     assert judgement.outcome is Outcome.VIOLATED
 
 
+def attempt(begun_ms: float, ended_ms: float, outcome: str) -> tuple[dict[str, Any], ...]:
+    """An attempt of m2 to rebalance."""
+    begun = e(begun_ms, "m2", "attempt_started", member="g_m2", attempt=2)
+    return begun, e(ended_ms, "m2", "attempt_ended", member="g_m2", attempt=2, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "given_up_ms", "kept"),
+    [("conflict", None, True), ("conflict", 419, False), ("conflict", 450, True), ("ok", None, False)],
+)
+def test_an_attempt_that_lost_a_claim_has_given_up_the_others(
+    tmp_path: Path, outcome: str, given_up_ms: float | None, kept: bool
+) -> None:
+    events = [cleared(400, "g_m2-0", 2), named(410, "g_m2-0", 3), *attempt(405, 420, outcome)]
+    if given_up_ms is not None:
+        events.append(cleared(given_up_ms, "g_m2-0", 3))
+    found = judged(tmp_path, *events, design="zookeeper")
+    reasons = {each.check: each.reason for each in found.violations}
+    assert reasons == ({"failed claims given up": "g_m2 lost a claim, and kept the owner nodes of t-0"} if kept else {})
+
+
+@pytest.mark.parametrize("checks", [True, False])
+@pytest.mark.parametrize("by", ["g_m1", "g_m2"])
+def test_with_checked_releases_nobody_deletes_the_owner_node_of_another(tmp_path: Path, by: str, checks: bool) -> None:
+    settings = {"fix.checked.release": "true"} if checks else {}
+    found = judged(
+        tmp_path,
+        e(0, "runner", "run_started", parameters={**PARAMETERS, "settings": settings}),
+        e(390, "broker-1", "authority_cleared", cause="zxid:9", **NAMED, owner="g_m2-0", epoch=2, reason="delete"),
+        e(391, by.removeprefix("g_"), "zk_op", member=by, op="delete", path="/o/t/0", ok=True, step="R5", zxid=9),
+        without="run_started",
+        design="zookeeper",
+    )
+    reasons = [each.reason for each in found.violations if each.check == "owner nodes kept"]
+    assert reasons == (["g_m1 deleted /o/t/0, which named g_m2-0"] if checks and by == "g_m1" else [])
+
+
 @pytest.mark.parametrize("missing", ["records_delivered", "offset_written", "run_ended"])
 def test_without_evidence_a_run_is_unknown(tmp_path: Path, missing: str) -> None:
     judgement = judged(tmp_path, without=missing)

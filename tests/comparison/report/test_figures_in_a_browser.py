@@ -5,7 +5,14 @@ from __future__ import annotations
 from docs.generators.pages import FIGURES
 
 #: Drawn from the code, not from a run.
-GENERATED = ("machine-*.svg", "coordinator-lookup.svg", "offset-*.svg", "phases-*.svg", "reconciliation.svg")
+GENERATED = (
+    "machine-*.svg",
+    "coordinator-lookup.svg",
+    "offset-*.svg",
+    "phases-*.svg",
+    "reconciliation.svg",
+    "large-*.svg",
+)
 OVERLAPS = """() => {
   const texts = [...document.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
   const page = document.documentElement.getBoundingClientRect();

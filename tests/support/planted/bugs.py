@@ -36,7 +36,7 @@ _FENCES = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FE
 _fenced = offsets.commit_refusal
 _fenced_producer = transactions._refusal
 #: How long a write waits for the disk.
-_DISK_S = 0.05
+_DISK_S = 0.1
 
 
 def unfenced(group: Group | None, request: Commit) -> Error | None:
@@ -62,6 +62,12 @@ def _unchecked_release(put: Put) -> None:
 
     for module in (releasing, claiming):
         put(module, "checked", unchecked)
+
+
+def _claims_kept(put: Put) -> None:
+    """An attempt that has lost a claim keeps the others that it has won."""
+    put(claiming, "deletes", lambda *_: ())
+    put(claiming, "delete_ours", lambda *_: ())
 
 
 def _zombie_producer(put: Put) -> None:
@@ -114,6 +120,7 @@ BUGS: Mapping[str, Bug] = MappingProxyType(
         "unfenced commit": Bug(_unfenced_commit, EAGER, frozenset({"no stale write", "no offset moved back"})),
         "unreleased ignored": Bug(_unreleased_ignored, CONSUMER, frozenset({"never two owners", "no stale write"})),
         "unchecked release": Bug(_unchecked_release, ZOOKEEPER, frozenset({"owner nodes kept", "no stale write"})),
+        "claims kept": Bug(_claims_kept, ZOOKEEPER, frozenset({"failed claims given up"})),
         "zombie producer": Bug(_zombie_producer, EAGER, frozenset({"fenced by epoch"})),
         "fence before the write": Bug(_fence_before_the_write, EAGER, frozenset({"no record lost", "final offsets"})),
     }

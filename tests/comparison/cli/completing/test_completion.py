@@ -37,6 +37,14 @@ def folder_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runs" / "latest").symlink_to("one")
 
 
+@pytest.fixture
+def table_in_cache(table: Table, folder_of_files: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes find it, and need not make it."""
+    with monkeypatch.context() as made:
+        made.setattr("comparison.cli.completing.sets.table_of", lambda _: table)
+        cached_table()
+
+
 def completed(table: Table, line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What bash offers after the line."""
     monkeypatch.setenv("COMP_WORDS", f"rebalance-lab {line}")
@@ -175,8 +183,8 @@ def test_cache_that_cannot_be_written_is_done_without(
 
 
 @pytest.mark.parametrize("asked", ["bash_complete", "bash_source", "tcsh_complete", ""])
-def test_answer_imports_no_command_and_prints_no_error(tmp_path: Path, table: Table, asked: str) -> None:
-    cached_table()
+@pytest.mark.usefixtures("table_in_cache")
+def test_answer_imports_no_command_and_prints_no_error(asked: str) -> None:
     program = f"{ENTRY}\nimport sys\nprint(sorted({{'pandas', 'pyspark', 'rich', 'kazoo'}} & set(sys.modules)))"
     environment = {**os.environ, VARIABLE: asked, "COMP_WORDS": "rebalance-lab run 'cra"}
     done = subprocess.run(
@@ -188,7 +196,8 @@ def test_answer_imports_no_command_and_prints_no_error(tmp_path: Path, table: Ta
     assert bool(offered) == (asked == "bash_complete")
 
 
-def test_line_that_breaks_the_program_prints_nothing(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("table_in_cache")
+def test_line_that_breaks_the_program_prints_nothing() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "COMP_WORDS"}
     done = subprocess.run(
         [sys.executable, "-c", ENTRY],
@@ -202,6 +211,7 @@ def test_line_that_breaks_the_program_prints_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.usefixtures("table_in_cache")
 def test_bash_itself_completes_a_value_after_an_equals_sign(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "rebalance-lab"

@@ -120,6 +120,12 @@ async def test_a_restarted_process_is_another_one_at_the_same_place(group: Group
     assert ended == [("m1", "leave"), ("m1.2", "leave"), ("m1.3", "leave")]
 
 
+@pytest.mark.parametrize("group", [("split-brain-ensemble", "zookeeper", 100)], indirect=True)
+def test_a_member_that_will_be_cut_off_is_one_of_those_that_come_at_the_start(group: Group) -> None:
+    members = scenario_named("split-brain-ensemble").parameters({}).members
+    assert group.members.victim in group.members.places[:members]
+
+
 @pytest.mark.parametrize("group", [("rolling-restart", "eager", 2)], indirect=True)
 async def test_a_frozen_process_is_not_asked_to_leave(group: Group) -> None:
     members = group.members

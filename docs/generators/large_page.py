@@ -1,0 +1,203 @@
+"""Draw the pictures of `docs/large-groups.md`, and fill its places, from `docs/large-groups.json`.
+
+`docs.generators.large_records` makes that file. Points are medians over seeds, and bars their ranges.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report.drawing.growth import Frame, GrowthLine, Measured, growth_chart
+from comparison.report.summaries.figures import number
+from comparison.sweep.large import Method
+from docs.generators.large_records import read_records
+from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
+from kernel.designs import DESIGN_NAMES, ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from docs.generators.large_records import CellRecord
+
+    Records = Mapping[str, Sequence[CellRecord]]
+
+PAGE = DOCS / "large-groups.md"
+#: As wide as the other figures of the docs, which fit a telephone.
+_FRAME = Frame(410, 290, left=46, top=20, right=94, bottom=38)
+_SHOWN = {"width": "620", "height": "439"}
+_STYLE = """
+svg { background: #FFFFFF; } text { font: 11px system-ui, sans-serif; fill: #1b1b1b; }
+.legend { fill: #5f5f5f; } .grid { stroke: #dddddd; } .base { stroke: #808080; }
+.model { fill: none; stroke: #1b1b1b; stroke-width: 1.2px; stroke-dasharray: 5 4; }
+@media (prefers-color-scheme: dark) {
+svg { background: #16191d; } text { fill: #e8e8e8; } .legend { fill: #a8a8a8; } .grid { stroke: #33383e; }
+.base { stroke: #808080; } .model { stroke: #e8e8e8; } }
+"""
+_TIMEOUT, _MEMBERS, _LINK = "session-timeout", "members", "link"
+LINKS = ("loopback", "zone", "region")
+_SIZES = ("sizes", "zookeeper")
+#: Pings of a ZooKeeper session in its timeout.
+_PINGS = 3
+
+
+class Chart(NamedTuple):
+    """What one picture shows."""
+
+    title: str
+    axis: str
+    unit: str
+    lines: Sequence[GrowthLine]
+    xs: Sequence[float]
+
+
+def _of_design(cells: Sequence[CellRecord], design: str) -> Iterator[CellRecord]:
+    return (cell for cell in cells if cell.design == design)
+
+
+def _measured(x: float, cell: CellRecord, metric: str) -> Measured:
+    spread = cell.figures[metric]
+    return Measured(x, spread.median, spread.low, spread.high, spread.n)
+
+
+def _by_size(records: Records, scenario: str, metric: str) -> Iterator[GrowthLine]:
+    """A line a design, over the size of the group; what follows from the formula is a model's."""
+    cells = [cell for name in _SIZES for cell in records[name] if cell.scenario == scenario]
+    for place, design in enumerate(DESIGN_NAMES):
+        points, predicted = [], []
+        for cell in _of_design(cells, design):
+            if metric in cell.figures:
+                size = cell.at[_MEMBERS]
+                assert isinstance(size, int)
+                measured = _measured(size, cell, metric)
+                if cell.by != Method.FORMULA:
+                    points.append(measured)
+                if cell.by == Method.FORMULA or predicted or cell.by == Method.FULL_STACK:
+                    predicted.append((measured.x, measured.median))
+        if points:
+            is_predicted = len(predicted) > len(points)
+            yield GrowthLine(design, place, points, model=predicted[len(points) - 1 :] if is_predicted else ())
+
+
+def _sized(title: str, scenario: str, metric: str, unit: str) -> Callable[[Records], Chart]:
+    def chart(records: Records) -> Chart:
+        lines = list(_by_size(records, scenario, metric))
+        xs = sorted({x for each in lines for x in [*(at.x for at in each.figures), *(x for x, _ in each.model)]})
+        return Chart(title, "members", unit, lines, xs)
+
+    return chart
+
+
+def _detection(records: Records) -> Chart:
+    lines = []
+    for place, design in enumerate(DESIGN_NAMES):
+        cells = _of_design([*records["detection"], *records["sessions"]], design)
+        points = [_of_session(cell) if design == ZOOKEEPER else _of_heartbeats(cell) for cell in cells]
+        if points:
+            lines.append(GrowthLine(design, place, sorted(points)))
+    return Chart(
+        "time to detect a crash, by what heartbeats cost",
+        "heartbeats a second, of 100 members",
+        "s",
+        lines,
+        (5, 10, 20, 50, 100, 200),
+    )
+
+
+def _of_heartbeats(cell: CellRecord) -> Measured:
+    return _seconds(cell.figures["crash.heartbeats_per_s"].median, cell, "crash.detect_ms")
+
+
+def _of_session(cell: CellRecord) -> Measured:
+    """The client pings thrice in its timeout; the first new owner comes some milliseconds after the session's end."""
+    timeout = cell.at[_TIMEOUT]
+    assert isinstance(timeout, int)
+    return _seconds(100 * _PINGS * 1_000 / timeout, cell, "crash.takeover_ms")
+
+
+def _seconds(x: float, cell: CellRecord, metric: str) -> Measured:
+    _, *spread, n = _measured(x, cell, metric)
+    median, low, high = (value / 1_000 for value in spread)
+    return Measured(x, median, low, high, n)
+
+
+def _starting(title: str, metric: str) -> Callable[[Records], Chart]:
+    def chart(records: Records) -> Chart:
+        cells = records["conflicts"]
+        lines = []
+        for place, link in enumerate(LINKS):
+            of_link = [cell for cell in cells if cell.at[_LINK] == link]
+            lines.append(GrowthLine(link, place, [_measured(_size(cell), cell, metric) for cell in of_link]))
+        return Chart(title, "members that start at once", "", lines, sorted({_size(cell) for cell in cells}))
+
+    return chart
+
+
+def _size(cell: CellRecord) -> int:
+    size = cell.at[_MEMBERS]
+    assert isinstance(size, int)
+    return size
+
+
+#: By the name of its file.
+CHARTS: Mapping[str, Callable[[Records], Chart]] = {
+    "large-stable": _sized("time to stable after a crash", "crash", "crash.converge_ms", "ms"),
+    "large-stable-join": _sized("time to stable after a join", "join", "join.converge_ms", "ms"),
+    "large-unowned": _sized(
+        "partition-seconds without owner after a crash", "crash", "crash.unowned_partition_s", "partition-s"
+    ),
+    "large-requests": _sized("requests at the authority of one join", "join", "join.authority_requests", "requests"),
+    "large-cpu": _sized("CPU time of deciding one join, at the coordinator", "join", "join.authority_cpu_s", "s"),
+    "large-detection": _detection,
+    "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "attempts_failed"),
+}
+
+
+def picture(chart: Chart) -> str:
+    """A picture as a file of its own."""
+    title, axis, unit, lines, xs = chart
+    says = "; ".join(f"{each.name}: {_said(each)}" for each in lines)
+    return str(
+        growth_chart(title, axis, unit, xs, lines, frame=_FRAME, style=_STYLE, says=f"{title}. {says}", **_SHOWN)
+    )
+
+
+def _said(drawn: GrowthLine) -> str:
+    return ", ".join(f"{number(at.median)} at {number(at.x)}" for at in drawn.figures)
+
+
+def files() -> dict[Path, str]:
+    records = read_records()
+    pictures = {FIGURES / f"{name}.svg": picture(chart(records)) for name, chart in CHARTS.items()}
+    return pictures | {PAGE: filled(PAGE, {"sizes": _table(records)})}
+
+
+def _table(records: Records) -> str:
+    """How each cell of the sizes was computed, and the figures of a join and a crash."""
+    cells = [cell for name in _SIZES for cell in records[name]]
+    rows = [
+        _row(cell)
+        for design in DESIGN_NAMES
+        for scenario in ("join", "crash")
+        for cell in _of_design(cells, design)
+        if cell.scenario == scenario
+    ]
+    headings = ("design", "change", "members", "computed by", "stable, ms", "unowned, partition-s", "requests")
+    return markdown_table(headings, rows, ("---", "---", "---:", "---", "---:", "---:", "---:"))
+
+
+def _row(cell: CellRecord) -> tuple[str, ...]:
+    figures = ("converge_ms", "unowned_partition_s", "authority_requests")
+    texts = []
+    for name in figures:
+        spread = cell.figures.get(f"{cell.scenario}.{name}")
+        if spread is None:
+            texts.append("")
+        else:
+            median, low, high = map(_short, (spread.median, spread.low, spread.high))
+            texts.append(median if low == high else f"{median} ({low} to {high})")
+    return (f"`{cell.design}`", f"`{cell.scenario}`", f"{_size(cell):,}", cell.by, *texts)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else number(value, whole=True)

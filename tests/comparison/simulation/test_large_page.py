@@ -1,0 +1,32 @@
+"""`docs/large-groups.md` beside its records: complete, and drawn from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from comparison.sweep.grid import Grid, axes_from, complete
+from comparison.sweep.large import Method
+from docs.generators.large_page import CHARTS, PAGE, files
+from docs.generators.large_records import SWEEPS, read_records
+from docs.generators.pages import FIGURES
+
+
+def test_the_page_and_its_pictures_are_what_the_records_say() -> None:
+    made = files()
+    assert made.keys() == {PAGE, *(FIGURES / f"{name}.svg" for name in CHARTS)}
+    for path, content in made.items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name}: run `make names`"
+        assert path == PAGE or f"(diagrams/figures/{path.name})" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_each_combination_of_a_sweep_is_recorded_for_all_its_seeds(name: str) -> None:
+    axes, seeds, full_stack_max = SWEEPS[name]
+    grid = complete(Grid(axes=axes_from(axes, simulated=True)))
+    recorded = read_records()[name]
+    assert {cell.design for cell in recorded} == set(grid.axes["design"])
+    assert {cell.at["members"] for cell in recorded} == set(grid.axes["members"])
+    for cell in recorded:
+        assert {spread.n for spread in cell.figures.values()} == {seeds}
+        assert isinstance(cell.at["members"], int)
+        assert (cell.by == Method.FULL_STACK) == (cell.at["members"] <= full_stack_max)
