@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from comparison.cli.damage import damage_of
 from comparison.cli.report_file import write_report
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA
 from comparison.results.result import Result
+from comparison.results.run import Run
 from kernel.trace.reader import LINE_BYTES_MAX
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.runs.inline_spark import InlineSpark
@@ -222,16 +224,22 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A good run without a bad one."""
+    (run,) = analysed(run_in(tmp_path_factory.mktemp("alone") / "good")).runs
+    return run
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, damage: str) -> None:
+def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, alone: Run, damage: str) -> None:
     good = run_in(tmp_path / "good")
-    (alone,) = analysed(good).runs
     spoil, message = DAMAGES[damage]
     spoil(run_in(tmp_path / "bad") / "trace")
     result = analysed(tmp_path)
     runs = {run.run_id: run for run in result.runs}
     assert runs.keys() == {"good", "bad"}
-    assert runs["good"] == alone
+    assert runs["good"] == replace(alone, path=str(good))
     assert runs["bad"].verdict == result.verdict == "unknown"
     shown = damage_of(result, tmp_path / "tables")
     assert any(message in text for text in shown), shown
