@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,11 +56,12 @@ class Analysed(NamedTuple):
 
 @contextmanager
 def session_of_command(
-    folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = ()
+    folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = (), *, at_once: bool = True
 ) -> Iterator[StartingSession]:
     """The command's one session, for the duration of the block, whose tasks write into `folder`.
 
-    `ships` are packages that executors on other hosts need beside the pipeline.
+    `ships` are packages that executors on other hosts need beside the pipeline. A session that may not be needed does
+    not start `at_once`.
     Raises `EnvironmentFault` when the disk is full.
     """
     with interrupts_wait():
@@ -70,7 +71,9 @@ def session_of_command(
     # After an interrupt py4j logs tracebacks, some to the root logger. The error itself is raised as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(not_of_py4j)
-    starting = starting_session(chosen.master, memory=chosen.memory, options=chosen.options, ships=ships)
+    starting = starting_session(
+        chosen.master, memory=chosen.memory, options=chosen.options, ships=ships, at_once=at_once
+    )
     with _disk_errors_named(folder), starting as started, started.ended_by_signals():
         yield started
 
@@ -107,7 +110,11 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
     URIs of further runs, and the folders of the commands that made the runs. `session` is the command's, if it has one
     already. Raises `EnvironmentFault` when the disk is full.
     """
-    opened = nullcontext(session) if session is not None else session_of_command(folder, spark or SparkChoice())
+    if session is not None:
+        opened: AbstractContextManager[StartingSession] = nullcontext(session)
+    else:
+        is_first = again or not (folder / RESULT).is_file()
+        opened = session_of_command(folder, spark or SparkChoice(), at_once=is_first)
     copies = own_folder(folder, SOURCES)
     with _disk_errors_named(folder):
         with opened as started:

@@ -107,6 +107,7 @@ class SimulatedProcess:
 
     async def _run(self, module: str) -> None:
         code = 1
+        await self._world.started()
         try:
             code = await importlib.import_module(module).run(SimulatedHost(self, self._world)) or 0
         except Exception:

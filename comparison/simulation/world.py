@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextvars import Context, copy_context
 from functools import partial
@@ -23,7 +24,6 @@ from kernel.runtime import Runtime
 from kernel.zookeeper.bridge import Bridge
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Coroutine
 
     from kernel.broker.cluster.identity import Identity
@@ -88,6 +88,7 @@ class World:
             start_ns=_UPTIME_NS,
             cost_ns=links.costs(self.random("costs")),
         )
+        self._starting_ns = links.starts(self.random("starts"))
         self._between_servers = partial(links.delays(self.random("ensemble")), Kind.ZOOKEEPER, Kind.ZOOKEEPER)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
@@ -108,6 +109,11 @@ class World:
     def peer_delay_s(self, _sender: int, _receiver: int) -> float:
         """The next delay of a message between two ZooKeeper servers."""
         return self._between_servers() / NS_PER_S
+
+    async def started(self) -> None:
+        """Wait until a new process runs, in its node."""
+        if self._starting_ns is not None:
+            await asyncio.sleep(self._starting_ns() / NS_PER_S)
 
     def runtime(self, node: Node) -> Runtime:
         """What brokers and consumers on a node take from the machine."""

@@ -88,10 +88,11 @@ def starting_session(
     options: SparkOptions | None = None,
     record: Path | None = None,
     ships: Sequence[ModuleType] = (),
+    at_once: bool = True,
 ) -> Iterator[StartingSession]:
     """As `spark_session`, but the session starts in the background until `session()` is called.
 
-    `ships` are packages that tasks need beside the pipeline.
+    Or only with that call, if it need not start `at_once`. `ships` are packages that tasks need beside the pipeline.
     `record` is where the JVM writes an archive of the classes that it has loaded (`kernel.platform.class_archives`).
     """
     if SparkContext._active_spark_context is not None:
@@ -103,6 +104,8 @@ def starting_session(
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held, tuple(ships))
         starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
+        if at_once:
+            starting.start()
         try:
             with _interrupts_prevail(starting):
                 yield starting
@@ -115,11 +118,12 @@ def starting_session(
             message = with_remedy(in_short(str(error)), local=place.is_local)
             raise (ConfigurationError if message.startswith(_BAD_SETTING) else SparkFailed)(message) from None
         except (Py4JError, ConnectionError) as error:
-            if not starting.jvm.has_ended():
+            jvm = starting.jvm
+            if jvm is None or not jvm.has_ended():
                 raise
             raise SparkFailed(
-                f"Spark's JVM ended with code {starting.jvm.process.returncode} during the analysis; check free "
-                f"memory and the disk of {scratch}; {starting.jvm.tail()}"
+                f"Spark's JVM ended with code {jvm.process.returncode} during the analysis; check free memory and the "
+                f"disk of {scratch}; {jvm.tail()}"
             ) from error
         finally:
             starting.close(STOP_TIMEOUT_S if record is None else RECORD_TIMEOUT_S)
@@ -183,10 +187,15 @@ class StartingSession:
         self._start = start
         self._archive_options = archive_options
         self._closing = False
-        self.jvm = start.launched(*archive_options)
+        self.jvm: DriverJvm | None = None  #: none until it is started
         self._connected: Future[SparkSession] = Future()
         self._thread = threading.Thread(target=self._connecting, name="Spark's start", daemon=True)
-        self._thread.start()
+
+    def start(self) -> None:
+        """Start the JVM, if that has not been done."""
+        if self.jvm is None:
+            self.jvm = self._start.launched(*self._archive_options)
+            self._thread.start()
 
     @property
     def killed(self) -> bool:
@@ -217,16 +226,22 @@ class StartingSession:
 
     def session(self) -> SparkSession:
         """Wait until the session is there. Raises EnvironmentFault if it cannot be started."""
+        if self._closing and self.jvm is None:
+            raise Interrupted
+        self.start()
         return self._connected.result()
 
     def kill(self) -> None:
         """End the JVM at once, whatever it is doing."""
         self._closing = True
         _hush()
-        self.jvm.kill()
+        if self.jvm is not None:
+            self.jvm.kill()
 
     def close(self, timeout_s: float) -> None:
         """Stop what has started; at once if that is not finished."""
+        if self.jvm is None:
+            return
         if not self._connected.done():
             self.kill()
         self._thread.join(_ENDED_S)
@@ -250,6 +265,7 @@ class StartingSession:
         return spark
 
     def _gateway(self) -> Gateway:
+        assert self.jvm is not None
         try:
             return self.jvm.gateway()
         except EnvironmentFault:

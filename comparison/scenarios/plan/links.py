@@ -6,6 +6,7 @@ A text says it, as `--link` takes it and a result keeps it: parts with commas be
 - `1ms`, or `1ms±.5`: the delay of every packet, drawn evenly from .5 to 1.5 ms. `+-` says the same.
 - `member-broker=1ms±.5`: that of packets between two kinds of processes, in both directions.
 - `cost=20us±5`: how long a process is busy with each callback; without it, computing takes no time.
+- `start=50ms±20`: how long a new process takes until it runs; without it, it is there at once.
 - `priorities=3`: processes have drawn priorities, by which they take turns, and at so many moments one becomes the
   last, and slow for a while (`comparison.simulation.scheduling`); without it, who is ready comes in any order.
 
@@ -40,7 +41,7 @@ _UNIT = "(s|ms|us|µs|μs|ns)"
 _TIME = re.compile(rf"{_NUMBER} ?{_UNIT}(?: ?(?:±|\+-|\+/-) ?{_NUMBER} ?{_UNIT}?)?")
 #: A longer delay outlasts every timer: a mistake.
 _MOST_NS = 10 * _UNITS["s"]
-_COST, PRIORITIES = "cost", "priorities"
+_COST, _START, PRIORITIES = "cost", "start", "priorities"
 _PRIORITIES_MAX = 9
 _EXAMPLES = "or a time such as 1ms±0.5, member-broker=1ms±0.5, cost=20us"
 
@@ -97,14 +98,15 @@ class Links:
     usual: Duration = _ONE_MACHINE
     between: Mapping[frozenset[Kind], Duration] = field(default_factory=dict)
     cost: Duration | None = None  #: of each callback
+    start: Duration | None = None  #: of a new process
     priorities: int = 0  #: how often one becomes the last; 0: there are none
 
     def __str__(self) -> str:
         named = [name for name, usual in PRESETS.items() if usual == self.usual]
         pairs = [f"{one}-{other}={self.between[ends]}" for ends, (one, other) in _PAIRS.items() if ends in self.between]
-        cost = [] if self.cost is None else [f"{_COST}={self.cost}"]
+        work = [f"{name}={time}" for name, time in ((_COST, self.cost), (_START, self.start)) if time is not None]
         priorities = [f"{PRIORITIES}={self.priorities}"] if self.priorities else []
-        return ",".join([*(named or [str(self.usual)]), *pairs, *cost, *priorities])
+        return ",".join([*(named or [str(self.usual)]), *pairs, *work, *priorities])
 
     def delay(self, one: Kind, other: Kind) -> Duration:
         """That of a packet between two processes, in either direction."""
@@ -124,10 +126,18 @@ class Links:
 
     def costs(self, random: Random) -> Callable[[], int] | None:
         """Draws how long callbacks take, in nanoseconds; None if they take no time."""
-        if self.cost is None:
-            return None
-        least, width = self.cost.least_and_width
-        return lambda: least + int(random.random() * width)
+        return _drawn(self.cost, random)
+
+    def starts(self, random: Random) -> Callable[[], int] | None:
+        """Draws how long new processes take until they run, in nanoseconds; None if they are there at once."""
+        return _drawn(self.start, random)
+
+
+def _drawn(time: Duration | None, random: Random) -> Callable[[], int] | None:
+    if time is None:
+        return None
+    least, width = time.least_and_width
+    return lambda: least + int(random.random() * width)
 
 
 LOOPBACK = Links()
@@ -137,7 +147,7 @@ def links_of(text: str) -> Links:
     """The links that a text says, see the module. Raises `ConfigurationError`."""
     usual: Duration | None = None
     between: dict[frozenset[Kind], Duration] = {}
-    cost: Duration | None = None
+    work: dict[str, Duration] = {}
     priorities = 0
     for part in filter(None, (part.strip() for part in text.split(","))):
         ends, equals, time = (each.strip() for each in part.partition("="))
@@ -145,10 +155,10 @@ def links_of(text: str) -> Links:
             if usual is not None:
                 raise ConfigurationError(f"--link {part}: how far all processes are apart is said twice. Leave one out")
             usual = _usual(part)
-        elif ends == _COST:
-            if cost is not None:
-                raise ConfigurationError(f"--link {_COST} is given twice. Leave one out")
-            cost = _duration(part, time)
+        elif ends in (_COST, _START):
+            if ends in work:
+                raise ConfigurationError(f"--link {ends} is given twice. Leave one out")
+            work[ends] = _duration(part, time)
         elif ends == PRIORITIES:
             priorities = _priorities(part, time)
         else:
@@ -158,8 +168,8 @@ def links_of(text: str) -> Links:
             between[pair] = _duration(part, time)
     without = Links(usual=usual or _ONE_MACHINE)
     between = {ends: given for ends, given in between.items() if given != without.delay(*_PAIRS[ends])}
-    cost = cost if cost is not None and cost.ns else None
-    return replace(without, between=between, cost=cost, priorities=priorities)
+    cost, start = (said if (said := work.get(name)) and said.ns else None for name in (_COST, _START))
+    return replace(without, between=between, cost=cost, start=start, priorities=priorities)
 
 
 def canonical(texts: Iterable[str]) -> str:
@@ -185,7 +195,7 @@ def _pair(part: str, ends: str) -> frozenset[Kind]:
     kinds = [*map(str, Kind)]
     names = ends.split("-")
     if len(names) != 2:
-        known = f"two of {', '.join(kinds)} with a dash between them, or {_COST}"
+        known = f"two of {', '.join(kinds)} with a dash between them, {_COST} or {_START}"
         raise ConfigurationError(f"--link {part}: {ends!r} is no link. Use {known}")
     for name in names:
         if name not in kinds:

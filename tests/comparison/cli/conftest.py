@@ -29,7 +29,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """What commands in this process analyse, a stand-in for Spark does."""
     session = SimpleNamespace(session=lambda: InlineSpark(2))
-    monkeypatch.setattr(analysis, "session_of_command", lambda *_: nullcontext(session))
+    monkeypatch.setattr(analysis, "session_of_command", lambda *_, **__: nullcontext(session))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from comparison.cli.entry import main
 from tests.support.runs.inline_spark import InlineSpark
 
 session = types.SimpleNamespace(session=lambda: InlineSpark(1))
-analysis.session_of_command = lambda *_: contextlib.nullcontext(session)
+analysis.session_of_command = lambda *_, **__: contextlib.nullcontext(session)
 
 name, when = sys.argv.pop(1), sys.argv.pop(1)
 rename = pathlib.Path.rename

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pyspark
 
+from comparison.pipeline.spark.class_cache import options_of_archive
+from comparison.pipeline.spark.jvm import spark_jars
 from kernel.platform.jre import find_java, spark_java_home
 from kernel.platform.ports import LOOPBACK, free_ports
 from kernel.waiting import wait_until
@@ -21,26 +23,22 @@ _FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--enable-n
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """A master and workers with one core and 1 GB each; yields the master's URL."""
+def standalone_cluster(folder: Path) -> Iterator[str]:
+    """A master, and a worker with room for two executors of one core and 1 GB; yields the master's URL."""
     folder.mkdir()
-    port, *web_ports = free_ports(2 + workers)
+    port, *web_ports = map(str, free_ports(3))
     url = f"spark://{LOOPBACK}:{port}"
     with ExitStack() as running:
-        place = ("--host", LOOPBACK, "--webui-port")
-        _daemon(running, folder, "master.Master", *place, str(web_ports[0]), "--port", str(port))
-        logs = [
-            _daemon(running, folder, "worker.Worker", *place, str(web), "--cores", "1", "--memory", "1g", url)
-            for web in web_ports[1:]
-        ]
+        _daemon(running, folder, "master.Master", web_ports[0], "--port", port)
+        log = _daemon(running, folder, "worker.Worker", web_ports[1], "--cores", "2", "--memory", "2g", url)
         registered = "Successfully registered with master"
-        wait_until(lambda: all(registered in log.read_text() for log in logs), _START_S, "all workers to register")
+        wait_until(lambda: registered in log.read_text(), _START_S, "the worker to register")
         yield url
 
 
-def _daemon(running: ExitStack, folder: Path, name: str, *arguments: str) -> Path:
+def _daemon(running: ExitStack, folder: Path, name: str, web_port: str, *arguments: str) -> Path:
     """Start a process that ends with `running`. Returns the path of its log."""
-    home = folder / f"{name}-{len(list(folder.iterdir()))}"
+    home = folder / name
     home.mkdir()
     log = home / "log.txt"
     spark_home = Path(pyspark.__file__).parent
@@ -53,10 +51,11 @@ def _daemon(running: ExitStack, folder: Path, name: str, *arguments: str) -> Pat
         "SPARK_WORKER_DIR": str(home / "work"),
         "SPARK_LOCAL_DIRS": str(home / "local"),
     }
-    command = [str(find_java().path), *_FLAGS, "-cp", str(spark_home / "jars" / "*")]
+    command = [str(find_java().path), *_FLAGS, *options_of_archive(), "-cp", os.pathsep.join(spark_jars())]
+    place = ("--host", LOOPBACK, "--webui-port", web_port)
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*command, f"org.apache.spark.deploy.{name}", *arguments],
+            [*command, f"org.apache.spark.deploy.{name}", *place, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.generated.runs import write_synthetic
 from tests.comparison.pipeline.spark_cluster import python_without_ours, standalone_cluster
+from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +38,9 @@ def code_of_tasks(batches):
     for batch in batches:
         yield pyarrow.RecordBatch.from_pydict({"path": [module.__file__]})
 
+CONF = {"spark.executor.cores": "1"}  # so that there are two executors
 master, python, source, output = sys.argv[1:]
-with spark_session(master, options=SparkOptions(executor_python=python)) as spark:
+with spark_session(master, options=SparkOptions(executor_python=python, conf=CONF)) as spark:
     found = {
         "result": analyze(spark, [Path(source)], output=Path(output)),
         "code": [row.path for row in spark.range(2).mapInArrow(code_of_tasks, "path string").collect()],
@@ -55,9 +57,7 @@ def master(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield url
 
 
-def test_cluster_without_our_packages_gives_the_same_result_as_one_machine(
-    master: str, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_cluster_without_our_packages_gives_the_same_result_as_one_machine(master: str, tmp_path: Path) -> None:
     """Setup: the executors' Python has our dependencies only; one trace cannot be read.
 
     Steps: one analysis in a process of its own; a task reports where its code comes from.
@@ -69,7 +69,7 @@ def test_cluster_without_our_packages_gives_the_same_result_as_one_machine(
     lacking = subprocess.run([python, "-c", "import pyarrow, kernel"], cwd=tmp_path, capture_output=True, check=False)
     assert b"No module named 'kernel'" in lacking.stderr
     found = run_there(master, python, source, output, cwd=tmp_path)
-    assert found["result"] == msgspec.to_builtins(analyze(spark, [source]))
+    assert found["result"] == msgspec.to_builtins(analyze(cast("SparkSession", InlineSpark(2)), [source]))
     assert found["result"]["runs"][0]["quarantined"] == {"no header": 1}
     assert all("rebalance_lab.zip/" in path for path in found["code"])
     assert found["partitions"] == "2"

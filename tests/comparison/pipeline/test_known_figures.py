@@ -161,8 +161,14 @@ def figures(found: Measured) -> dict[str, int]:
     }
 
 
+#: Each number of members with each number of partitions; with faults, each with torn and with foreign lines.
+SEEDS = 12
+
+
 @pytest.mark.parametrize("with_faults", [False, True], ids=["without faults", "with faults"])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed", [*range(SEEDS), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(SEEDS, 30))]
+)
 def test_synthetic_truth_is_what_is_measured(tmp_path: Path, seed: int, with_faults: bool) -> None:
     faults = Faults(zombies=0.7, brief=0.3, deaths=0.2, torn=seed % 3, foreign=seed % 2) if with_faults else Faults()
     truth = write_synthetic(

@@ -22,7 +22,7 @@ from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
 from comparison.pipeline.jobs import analyse, measure_again
-from comparison.pipeline.remembered import ReadParts, fingerprint, recall, remember
+from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.pipeline.tasks import analyse_part, measure_part
 from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
-SPARK = cast("SparkSession", InlineSpark(2))
+SPARK = cast("SparkSession", InlineSpark(1))
 ALL = 1 << 40
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[TraceRun]:
     folder = tmp_path / "runs"
-    write_synthetic_runs(folder, runs=3, events_min=900, members=3, partitions=4, faults=FAULTS)
+    write_synthetic_runs(folder, runs=2, events_min=600, members=3, partitions=4, faults=FAULTS)
     damaged = folder / "run-00001" / "trace" / "m1.jsonl"
     lines = damaged.read_bytes().splitlines(keepends=True)
     damaged.write_bytes(b"".join([*lines[:5], b"garbage\n", *lines[7:]]))
-    (folder / "run-00002" / "trace" / "empty.jsonl").touch()
+    (folder / "run-00000" / "trace" / "empty.jsonl").touch()
     return find_runs([folder])
 
 
@@ -64,8 +64,8 @@ def test_runs_are_measured_from_their_tables_as_from_their_lines(
     runs: list[TraceRun], tmp_path: Path, whole_bytes: int
 ) -> None:
     first, again = tmp_path / "first", tmp_path / "again"
-    parts = parts_of(runs, 2, chunk_bytes=30_000, whole_bytes=whole_bytes)
-    assert len(parts) > 2
+    parts = parts_of(runs, 1, chunk_bytes=50_000, whole_bytes=whole_bytes)
+    assert len(parts) >= len(runs)
     found, results = analyse(SPARK, runs, parts, first, count(len(parts)))
     remember(first, runs, fingerprints(runs), ReadParts(parts, results), found)
     known = recall(first, runs, fingerprints(runs), measured=False)
@@ -141,10 +141,6 @@ def remove_trace(run: Path) -> None:
     list_a_file(run)
 
 
-def nothing(_: Path) -> None:
-    pass
-
-
 def precede(run: Path) -> None:
     """Add a run of the same id, with a seed before all others: every other one has another repeat, and another id."""
     write_synthetic(run.parent / "run-0", events_min=300, members=3, partitions=4, seed=0)
@@ -168,9 +164,7 @@ def name_alike(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("happens", "read"),
     [
-        (nothing, 0),
         (change, 1),
-        (touch, 1),
         (add_a_file, 1),
         (list_a_file, 1),
         (remove, 0),
@@ -213,9 +207,18 @@ def assert_tables_name_the_runs_of(result: Result, tables: Path) -> None:
         assert found == known if path.name == "runs.parquet" else found <= known, path
 
 
-@pytest.mark.parametrize("whole_bytes", [ALL, 0], ids=["whole", "cut"])
+@pytest.mark.parametrize(
+    ("whole_bytes", "changes"),
+    [(ALL, (change, precede, touch, follow, remove)), (0, (change, precede, remove))],
+    ids=["whole", "cut"],
+)
 def test_changes_add_up(
-    runs: list[TraceRun], tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch, whole_bytes: int
+    runs: list[TraceRun],
+    tmp_path: Path,
+    counts: Counts,
+    monkeypatch: pytest.MonkeyPatch,
+    whole_bytes: int,
+    changes: tuple[Callable[[Path], None], ...],
 ) -> None:
     def in_parts(*given: Any, **more: Any) -> Any:
         return parts_of(*given, chunk_bytes=60_000, whole_bytes=whole_bytes, **more)
@@ -223,14 +226,15 @@ def test_changes_add_up(
     monkeypatch.setattr(analysis, "parts_of", in_parts)
     folder, out = tmp_path / "runs", tmp_path / "out"
     analyze(SPARK, [folder], output=out)
-    for happens in (change, precede, touch, follow, remove):
+    for happens in changes:
         happens(folder / "run-00001")
         result = analyze(SPARK, [folder], output=out)
     assert_as_from_scratch(folder, out, result)
+    expected = rows(out / "tables")
     counts.since()
     for again, is_read in ((Again.NOTHING, False), (Again.MEASURING, False), (Again.READING, True)):
         assert analyze(SPARK, [folder], output=out, again=again) == result
-        assert rows(out.with_name("fresh") / "tables") == rows(out / "tables")
+        assert again is Again.NOTHING or rows(out / "tables") == expected
         assert (counts.since()[0] > 0) == is_read
 
 
@@ -261,21 +265,32 @@ def remove_all(tables: Path) -> None:
     shutil.rmtree(tables)
 
 
-@pytest.mark.parametrize(
-    "damage", [remove_a_table, cut_a_table, damage_the_list, cut_the_list, remove_the_list, remove_all]
-)
-def test_everything_is_read_again_when_what_was_kept_is_damaged(
-    runs: list[TraceRun], tmp_path: Path, counts: Counts, damage: Callable[[Path], None]
+DAMAGES = (remove_a_table, cut_a_table, damage_the_list, cut_the_list, remove_the_list, remove_all)
+
+
+def test_nothing_is_recalled_when_what_was_kept_is_damaged(runs: list[TraceRun], tmp_path: Path) -> None:
+    kept = tmp_path / "out" / "tables"
+    analyze(SPARK, [tmp_path / "runs"], output=kept.parent)
+    assert recall(kept, runs, fingerprints(runs)).places == {0, 1}
+    for damage in DAMAGES:
+        damaged = tmp_path / damage.__name__
+        shutil.copytree(kept, damaged)
+        damage(damaged)
+        assert recall(damaged, runs, fingerprints(runs)) == NOTHING_KNOWN, damage
+
+
+def test_everything_is_read_again_when_nothing_is_recalled(
+    runs: list[TraceRun], tmp_path: Path, counts: Counts
 ) -> None:
     folder, out = tmp_path / "runs", tmp_path / "out"
     result = analyze(SPARK, [folder], output=out)
     assert counts.since() == (len(runs), 0)
-    damage(out / "tables")
+    cut_a_table(out / "tables")
     assert analyze(SPARK, [folder], output=out) == result
     assert counts.since() == (len(runs), 0)
 
 
-@pytest.mark.parametrize(("code", "done"), [("reading_code", (3, 0)), ("pipeline_code", (0, 3))])
+@pytest.mark.parametrize(("code", "done"), [("reading_code", (2, 0)), ("pipeline_code", (0, 2))])
 def test_what_another_pipeline_found_is_not_kept(
     runs: list[TraceRun],
     tmp_path: Path,
@@ -291,19 +306,19 @@ def test_what_another_pipeline_found_is_not_kept(
     assert counts.since() == done
 
 
-@pytest.mark.parametrize("moment", ["analyse", "remember", "write_results", "publish"])
 def test_analysis_that_is_broken_off_leaves_the_old_tables(
-    runs: list[TraceRun], tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch, moment: str
+    runs: list[TraceRun], tmp_path: Path, counts: Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, out = tmp_path / "runs", tmp_path / "out"
     analyze(SPARK, [folder], output=out)
     before = {path: path.read_bytes() for path in (out / "tables").rglob("*.*") if path.is_file()}
     touch(folder / "run-00001")
-    with monkeypatch.context() as broken:
-        broken.setattr(analysis, moment, interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            analyze(SPARK, [folder], output=out)
-    assert {path: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == before
+    for moment in ("analyse", "remember", "write_results", "publish"):
+        with monkeypatch.context() as broken:
+            broken.setattr(analysis, moment, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                analyze(SPARK, [folder], output=out)
+        assert {path: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == before, moment
     counts.since()
     analyze(SPARK, [folder], output=out)
     assert counts.since() == (1, 0)

@@ -16,6 +16,16 @@ from tests.support.runs.results import herd
 from tests.support.runs.seen_runs import reported_inline, write_cut, write_hostile
 
 WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
+#: Each width and each of the colours; in `make test-long` each width in both.
+SEEN = pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        ("desktop", "light"),
+        ("phone", "dark"),
+        pytest.param("desktop", "dark", marks=pytest.mark.long),
+        pytest.param("phone", "light", marks=pytest.mark.long),
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +88,7 @@ def test_page_is_whole_without_its_script(browser: Any, report: Path) -> None:
         assert page.locator(".twin td", has_text="m1 and m2 3.00…6.50").is_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@SEEN
 def test_axe_finds_nothing(browser: Any, report: Path, width: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with visit(browser, report, viewport=WIDTHS[width], color_scheme=scheme) as seen:
@@ -88,8 +97,7 @@ def test_axe_finds_nothing(browser: Any, report: Path, width: str, scheme: str) 
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]] == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@SEEN
 def test_axe_finds_nothing_in_the_charts_of_the_herd(browser: Any, herded: Path, width: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with visit(browser, herded, viewport=WIDTHS[width], color_scheme=scheme) as seen:

@@ -77,7 +77,7 @@ class Child:
 async def commanded_child(zookeeper: str, bootstrap: str, trace: Path, session_timeout_ms: int) -> AsyncIterator[Child]:
     """The child; killed at the end if it is still running."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.coordinator.designs.commanded_child"),
+        *(sys.executable, "-m", "tests.support.lean_child", "tests.coordinator.designs.commanded_child"),
         *(zookeeper, bootstrap, str(trace), str(session_timeout_ms)),
         stdin=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[3],

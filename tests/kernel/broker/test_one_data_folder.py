@@ -31,7 +31,7 @@ SESSION_MS = 3_000
 async def child(chroot: str, folder: Path, node_id: int, *, inside: Sequence[str] = ()) -> AsyncIterator[Process]:
     """A broker in a process of its own; standard error is kept. `inside`: a command that runs it."""
     process = await asyncio.create_subprocess_exec(
-        *(*inside, sys.executable, "-m", "tests.support.brokers.child"),
+        *(*inside, sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.child"),
         *(chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

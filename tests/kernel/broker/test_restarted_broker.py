@@ -46,7 +46,17 @@ async def broker_on(port: int, chroot: str, folder: Path) -> AsyncIterator[Broke
 async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterator[Process]:
     """A broker in another process, which can be killed."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.brokers.child", chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
+        *(
+            sys.executable,
+            "-m",
+            "tests.support.lean_child",
+            "tests.support.brokers.child",
+            chroot,
+            str(folder),
+            str(node_id),
+            str(SESSION_MS),
+            "0",
+        ),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parents[3],

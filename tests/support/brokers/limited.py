@@ -57,7 +57,7 @@ async def limited_broker(
     """`stall_s`: how long a connection that others wait for may stall. `log`: a file for its standard error."""
     with log.open("w") if log is not None else nullcontext() as stderr:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.brokers.limited"),
+            *(sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.limited"),
             *(zookeeper, str(data_dir), json.dumps(settings), str(stall_s)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -74,7 +74,7 @@ async def coordinator_child(
 ) -> AsyncIterator[tuple[Process, int]]:
     """The process and its port."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.coordinators.child"),
+        *(sys.executable, "-m", "tests.support.lean_child", "tests.support.coordinators.child"),
         *(zookeeper, str(data_dir), str(node_id), str(session_timeout_ms)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

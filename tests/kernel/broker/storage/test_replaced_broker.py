@@ -29,7 +29,7 @@ SESSION_MS = 30_000
 @asynccontextmanager
 async def broker_child(zookeeper: str, data_dir: Path, node_id: int, *, linger_ms: int) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.brokers.child"),
+        *(sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.child"),
         *(zookeeper, str(data_dir), str(node_id), str(SESSION_MS), str(linger_ms)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
