@@ -121,9 +121,9 @@ def _seconds(x: float, cell: CellRecord, metric: str) -> Measured:
     return Measured(x, median, low, high, n)
 
 
-def _starting(title: str, metric: str) -> Callable[[Records], Chart]:
+def _starting(title: str, sweep: str, metric: str) -> Callable[[Records], Chart]:
     def chart(records: Records) -> Chart:
-        cells = records["conflicts"]
+        cells = records[sweep]
         lines = []
         for place, link in enumerate(LINKS):
             of_link = [cell for cell in cells if cell.at[_LINK] == link]
@@ -149,7 +149,8 @@ CHARTS: Mapping[str, Callable[[Records], Chart]] = {
     "large-requests": _sized("requests at the authority of one join", "join", "join.authority_requests", "requests"),
     "large-cpu": _sized("CPU time of deciding one join, at the coordinator", "join", "join.authority_cpu_s", "s"),
     "large-detection": _detection,
-    "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "attempts_failed"),
+    "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "conflicts", "attempts_failed"),
+    "large-exhausted": _starting("rebalances given up after one attempt, zookeeper", "retries", "rebalances_failed"),
 }
 
 

@@ -36,7 +36,7 @@ def chunks(frames: Iterator[MutatedFrame]) -> Iterator[list[MutatedFrame]]:
 @pytest.mark.parametrize(
     ("frames", "seed"),
     [
-        pytest.param(20 * len(REQUESTS), 19, id="short"),
+        pytest.param(10 * len(REQUESTS), 19, id="short"),
         *(
             pytest.param(FRAMES_A_ROUND, 20 + number, id=f"round {number + 1}", marks=pytest.mark.long)
             for number in range(ROUNDS)

@@ -78,7 +78,7 @@ async def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroo
 
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
     """In a separate process under a limit, because what slips through may abort it."""
-    command = [sys.executable, "-m", "tests.kernel.records.bombs"]
+    command = [sys.executable, "-m", "tests.support.lean_child", "tests.kernel.records.bombs"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
     names = [line.split(":")[0] for line in child.stdout.splitlines()]

@@ -31,7 +31,7 @@ TWENTY_BYTES = bytes.fromhex("0003000900000001ffff00ffffffff0f")
 def test_absurd_counts_are_refused_in_every_version_of_every_message_within_little_memory() -> None:
     """In a separate process under a limit, because a count that slips through aborts it."""
     child = subprocess.run(
-        [sys.executable, "-m", "tests.support.wire.absurd_counts"],
+        [sys.executable, "-m", "tests.support.lean_child", "tests.support.wire.absurd_counts"],
         capture_output=True,
         text=True,
         timeout=300,
