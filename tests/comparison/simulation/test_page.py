@@ -6,9 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from comparison.results.outcomes import VerdictOutcome
-from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators.simulation_page import EXPLANATIONS, PAGE, Difference, beside, differences, page, pairs
-from docs.generators.simulation_records import DESIGNS, SCENARIOS, CaseRecord, Records, case_records, read_records
+from docs.generators.simulation_records import (
+    DESIGNS,
+    LINKS,
+    SCENARIOS,
+    CaseRecord,
+    Records,
+    case_records,
+    read_records,
+)
+from tests.support.runs.cells import CELLS
 from tests.support.runs.results import change, counted, run
 
 
@@ -31,12 +39,15 @@ def test_each_difference_is_explained_and_nothing_else_is() -> None:
     assert set(differences(read_records())) == {Difference(*each) for each in EXPLANATIONS}
 
 
-def test_verdicts_are_of_scenarios_that_there_are() -> None:
+def test_the_whole_catalogue_was_simulated_as_expected() -> None:
     verdicts = read_records().verdicts
 
-    assert set(verdicts) <= set(CATALOGUE)
-    for name, by_design in verdicts.items():
-        assert not set(by_design) & set(CATALOGUE[name].not_applicable)
+    assert {(name, design) for name, by_design in verdicts.items() for design in by_design} == set(CELLS)
+    assert {verdict for by_design in verdicts.values() for verdict in by_design.values()} == {VerdictOutcome.EXPECTED}
+
+
+def test_the_page_names_the_links_of_its_runs() -> None:
+    assert f"--link {LINKS}" in PAGE.read_text(encoding="utf-8")
 
 
 CASE = CaseRecord(
