@@ -271,6 +271,8 @@ class Situation:
             self._arriving.update(self._newcomers)
         elif not fault.heals and kind_of(step.target) is K.MEMBER:
             self._arriving.add(step.target)
+        elif not fault.heals and kind_of(step.target) is K.MEMBERS:
+            self._arriving.update(self.places)
         elif fault.heals and step.target in self.places and (fault.stays or step.fault == "kill"):
             self.places.remove(step.target)
 

@@ -147,6 +147,7 @@ def test_designs_numbers_and_seeds_draw_different_schedules() -> None:
         ((Inject("restart", "m1"), Settle(), kill("owner")), ["restart m1", "settle", "kill owner", "heal all"]),
         ((Inject("expire", "m1"),), [""]),  # there is no session
         ((Inject("join", "group"), kill("m4")), ["join group", "settle"]),  # it may not have begun its trace
+        ((Inject("rolling-restart", "members"), kill("m3")), ["rolling-restart members", "settle"]),  # the same
         ((Inject("join", "group"), Hold(500), kill("m4")), ["join group", "hold 500 ms", "kill m4", "heal all"]),
         ((Inject("join", "group", {"count": 3}),), [""]),  # too many
         ((KillAtPoint("join", "member"), kill("m1")), ["kill at point (point join, target member)"]),  # who is left?
