@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from random import Random
@@ -50,6 +51,9 @@ settings.load_profile("brief")
 # A thread of kazoo's draws numbers for each ping and retry. One that another test's session has left for a moment would
 # draw them from the generator that Hypothesis watches, and a strategy would be blamed for it.
 kazoo.protocol.connection.random = kazoo.retry.random = Random()
+
+# A shell lets what it starts in the background ignore Ctrl-C, and processes inherit that: tests would wait in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine may take longer to end a command in order than a user has to wait for it.
 os.environ.setdefault(LIMIT_VARIABLE, "60")
