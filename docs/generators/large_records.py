@@ -36,6 +36,7 @@ _TIMEOUTS = "session-timeout=3000,6000,12000,24000,48000"
 SWEEPS: Mapping[str, tuple[tuple[str, ...], int, int]] = MappingProxyType(
     {
         "sizes": ((_CHANGES, _COORDINATED, "members=10..1000*10", _PARTITIONS), 3, 1),
+        "larger": ((_CHANGES, _COORDINATED, "members=10000", _PARTITIONS), 1, 1),
         "zookeeper": ((_CHANGES, _ZOOKEEPER, "members=10..100000*10", _PARTITIONS), 1, 100),
         "detection": (("scenario=crash", _COORDINATED, "members=100", _PARTITIONS, _TIMEOUTS), 3, 1),
         "sessions": (
