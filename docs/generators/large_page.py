@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.growth import Frame, GrowthLine, Measured, growth_chart
 from comparison.report.summaries.figures import number
+from comparison.report.sweep.detection import COST, DETECTED
 from comparison.sweep.large import Method
 from docs.generators.large_records import read_records
 from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
@@ -56,8 +57,7 @@ def _of_design(cells: Sequence[CellRecord], design: str) -> Iterator[CellRecord]
 
 
 def _measured(x: float, cell: CellRecord, metric: str) -> Measured:
-    spread = cell.figures[metric]
-    return Measured(x, spread.median, spread.low, spread.high, spread.n)
+    return Measured.of(x, cell.figures[metric])
 
 
 def _by_size(records: Records, scenario: str, metric: str) -> Iterator[GrowthLine]:
@@ -105,7 +105,7 @@ def _detection(records: Records) -> Chart:
 
 
 def _of_heartbeats(cell: CellRecord) -> Measured:
-    return _seconds(cell.figures["crash.heartbeats_per_s"].median, cell, "crash.detect_ms")
+    return _seconds(cell.figures[COST].median, cell, DETECTED)
 
 
 def _of_session(cell: CellRecord) -> Measured:

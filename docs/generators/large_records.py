@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.report.sweep.detection import COST, DETECTED
 from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.sweep import SweepData
 from docs.generators.pages import DOCS
@@ -52,9 +53,9 @@ _CHANGE = ("converge_ms", "unowned_partition_s", "authority_requests", "authorit
 #: The figures that are drawn; the others stay where they were measured.
 KEPT = (
     *(f"{change}.{figure}" for change in ("join", "crash") for figure in _CHANGE),
-    "crash.detect_ms",
+    DETECTED,
     "crash.takeover_ms",
-    "crash.heartbeats_per_s",
+    COST,
     "attempts_failed",
     "rebalances_failed",
 )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from comparison.results.result import Spread
+
 #: Okabe and Ito's colours, and a grey; each line also has a marker of its own and its name at its end.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A7A7A")
 _MARKERS = (
@@ -44,6 +46,10 @@ class Measured(NamedTuple):
     low: float
     high: float
     n: int
+
+    @classmethod
+    def of(cls, x: float, spread: Spread) -> Measured:
+        return cls(x, spread.median, spread.low, spread.high, spread.n)
 
 
 class GrowthLine(NamedTuple):

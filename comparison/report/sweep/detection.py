@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING
 from comparison.report.drawing.growth import GrowthLine, Measured, growth_chart, round_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from markupsafe import Markup
 
-    from comparison.results.result import Spread
     from comparison.results.sweep import CellData, SweepData
 
 DETECTED, COST = "crash.detect_ms", "crash.heartbeats_per_s"
 TITLE = "time to detect a crash by heartbeats a second, both logarithmic"
-
-
-def detection_line(name: str, place: int, points: Sequence[tuple[float, Spread]]) -> GrowthLine:
-    """A design's line through what heartbeats cost, and the time to detect a crash."""
-    figures = sorted(Measured(x, each.median, each.low, each.high, each.n) for x, each in points)
-    return GrowthLine(name, place, figures)
 
 
 def detection_chart(data: SweepData) -> Markup | None:
@@ -31,7 +22,7 @@ def detection_chart(data: SweepData) -> Markup | None:
         if DETECTED in cell.figures and COST in cell.figures:
             by_design.setdefault(cell.design, []).append(cell)
     lines = [
-        detection_line(design, place, [(cell.figures[COST].median, cell.figures[DETECTED]) for cell in cells])
+        GrowthLine(design, place, sorted(_measured(cell) for cell in cells))
         for place, (design, cells) in enumerate(by_design.items())
     ]
     lines = [each for each in lines if len({point.x for point in each.figures}) > 1]
@@ -39,3 +30,7 @@ def detection_chart(data: SweepData) -> Markup | None:
     if not costs or min(costs) <= 0 or any(point.low <= 0 for each in lines for point in each.figures):
         return None
     return growth_chart(TITLE, "heartbeats a second, of all members", "ms", round_values(costs), lines)
+
+
+def _measured(cell: CellData) -> Measured:
+    return Measured.of(cell.figures[COST].median, cell.figures[DETECTED])

@@ -74,9 +74,7 @@ def _column(panel: Panel, place: int) -> list[Spread | None]:
 
 def _line(panel: Panel, column: int) -> GrowthLine:
     figures = [
-        Measured(x, cell.median, cell.low, cell.high, cell.n)
-        for x, cell in zip(panel.rows, _column(panel, column), strict=True)
-        if cell is not None
+        Measured.of(x, cell) for x, cell in zip(panel.rows, _column(panel, column), strict=True) if cell is not None
     ]
     name = panel.columns[column]
     fit = () if panel.crossed else _fit(panel, name, [each.x for each in figures])
