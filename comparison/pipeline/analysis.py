@@ -56,7 +56,7 @@ class Again(Enum):
     READING = "reading"  #: from the traces
 
 
-def analyze(
+def analyze(  # noqa: PLR0913  # what a command chooses, each by its name
     spark: SparkSession | Callable[[], SparkSession],
     run_dirs: Sequence[Path],
     *,
@@ -65,12 +65,13 @@ def analyze(
     again: Again = Again.NOTHING,
     copies: Mapping[Path, str] = MappingProxyType({}),
     bundles: Sequence[Path] = (),
+    judged: Callable[[TraceRun, Run], Run] = lambda _, run: run,
 ) -> Result:
     """Analyse every run at or below the folders given, and return the result.
 
     A session that is still starting (`StartingSession.session`) is waited for only when it is needed.
     `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
-    besides the output.
+    besides the output. `judged` has the last word on a run that was measured.
 
     The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
     the place of an earlier analysis's; what that one found of runs that have not changed since is kept
@@ -92,7 +93,7 @@ def analyze(
         session = spark() if callable(spark) else spark
         try:
             tables = staging(folder)
-            found = _completed(session, runs, marks, known, before, tables)
+            found = _completed(session, runs, marks, known, before, tables, judged)
             publish(folder)
         except BaseException:
             discard(folder)
@@ -118,7 +119,13 @@ def _progress_line(runs: int, kept: int) -> str:
 
 
 def _completed(
-    spark: SparkSession, runs: Sequence[TraceRun], marks: Sequence[str], known: Known, before: Path, tables: Path
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    marks: Sequence[str],
+    known: Known,
+    before: Path,
+    tables: Path,
+    judged: Callable[[TraceRun, Run], Run],
 ) -> dict[int, Run]:
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
     carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
@@ -134,6 +141,8 @@ def _completed(
     for number, run in enumerate(runs):
         if not run.files and number not in found:
             found[number] = analyse_without_files(run, tables, next(free))
+        if number not in known.found:
+            found[number] = judged(run, found[number])
     read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
     remember(tables, runs, marks, read, found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])

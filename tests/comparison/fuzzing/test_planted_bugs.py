@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -19,16 +19,11 @@ from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.simulated_runs import SimulatedRuns
-from comparison.fuzzing.situation import sequence
 from comparison.fuzzing.summary import Summary
-from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie
-from comparison.scenarios.plan.step import Step
-from comparison.scenarios.plan.vocabulary import FreezeAtPoint, FreezeOwner, Hold, Inject, KillAtPoint
 from comparison.screen.progress import RunProgress
-from kernel.designs import CONSUMER, EAGER, ZOOKEEPER
 from tests.support.planted.bugs import BUGS
+from tests.support.planted.schedules import SEED, SHRUNK, worlds_of
 
-SEED = 1
 STEPS_MAX = 5
 #: Of an exam from the seed's first schedule on, on a quiet machine.
 CPU_S_MAX = 120
@@ -88,32 +83,6 @@ def cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def shrunk(number: int, design: str, run_seed: int, links: str, *steps: Step, fixed: bool = False) -> Schedule:
-    """What is left of a schedule of SEED."""
-    return Schedule(
-        seed=SEED, number=number, design=design, steps=sequence(design, steps), run_seed=run_seed, simulated=True,
-        links=links, fixed=fixed,
-    )  # fmt: skip
-
-
-#: So many worlds show it at the latest: a change of anything may move the moment that it takes out of the first one.
-WORLDS = 4
-#: What the long exams find.
-SHRUNK: dict[str, Schedule] = {
-    "unfenced commit": shrunk(3, EAGER, 1698759047, "region", FreezeOwner()),
-    "unreleased ignored": shrunk(1, CONSUMER, 1386622405, "loopback,priorities=3", Inject("slow-start", "owner")),
-    "unchecked release": shrunk(7, ZOOKEEPER, 461985351, "region", FreezeAtPoint("R5", over_ms=1000), fixed=True),
-    "claims kept": shrunk(
-        5, ZOOKEEPER, 2137129902, "zone,priorities=2",
-        KillAtPoint("R6", "member"), FreezeOwner(), Inject("close", "owner->data"),
-    ),
-    "zombie producer": shrunk(3, EAGER, 1698759047, "region", CopyWithZombie()),
-    "fence before the write": shrunk(
-        12, EAGER, 1542378776, "loopback,priorities=3", Inject("freeze", "broker-1"), Hold(4000)
-    ),
-}  # fmt: skip
-
-
 def judged(folder: Path, *schedules: Schedule) -> list[Judgement]:
     """The judgement of a run of each of these."""
 
@@ -134,8 +103,7 @@ def test_few_steps_show_a_planted_bug(name: str, tmp_path: Path, monkeypatch: py
     bug = BUGS[name]
     bug.plant(monkeypatch.setattr)
     assert len(SHRUNK[name].steps) <= STEPS_MAX
-    worlds = (replace(SHRUNK[name], run_seed=SHRUNK[name].run_seed + more) for more in range(WORLDS))
-    found = (judged(tmp_path / str(each.run_seed), each)[0] for each in worlds)
+    found = (judged(tmp_path / str(each.run_seed), each)[0] for each in worlds_of(name))
     assert any(judgement.broken & bug.breaks for judgement in found)
 
 
