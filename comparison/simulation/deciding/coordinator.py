@@ -45,6 +45,13 @@ class CountedCoordinator:
         self._waiting: dict[int, Callable[[Any], None]] = {}
         self._due: dict[TimerKey, int] = {}
 
+    @property
+    def generation(self) -> int:
+        """The group's: its epoch, in the `consumer` design; 0 as long as there is no group."""
+        machine = self.machine
+        numbers = [group.generation for group in (*machine.classic.groups.values(), *machine.server.groups.values())]
+        return sum((*numbers, *(group.epoch for group in machine.consumer.groups.values())))
+
     def ask(self, request: Callable[[int], Any], answered: Callable[[Any], None]) -> None:
         """A request has arrived; `answered` is called with its answer, now or later."""
         token = next(self._tokens)
