@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import multiprocessing
 import os
 import signal
@@ -10,9 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from comparison.scenarios.plan.links import links_of
+from comparison.scenarios.processes.fork_server import prepare
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.scenarios.run import runner
+from comparison.scenarios.testbed.group_members import MEMBER_MODULE
 from comparison.scenarios.testbed.quorum import QuorumProxies
+from comparison.scenarios.testbed.testbed import BROKER_MODULE
 from comparison.simulation.processes import SimulatedProcesses
 from comparison.simulation.world import World
 from comparison.simulation.zookeeper_servers import WorldZooKeeper
@@ -86,6 +90,7 @@ async def perform(
 
     Raises what `runner.perform` does, and `EnvironmentFault` if the process is killed.
     """
+    next(_LOADING, _nothing)()
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(request, provenance, theirs, os.getpid()), daemon=True)
@@ -103,6 +108,20 @@ async def perform(
     if isinstance(said, BaseException):
         raise said
     return said
+
+
+def _load_processes() -> None:
+    for module in (BROKER_MODULE, MEMBER_MODULE):
+        importlib.import_module(module)
+
+
+def _nothing() -> None:
+    """All is loaded."""
+
+
+#: What this process loads before its first run, since each needs it, and before its second one, so that no further
+#: child has to.
+_LOADING = iter((_load_processes, prepare))
 
 
 async def _terminated(child: BaseProcess, interrupted: asyncio.Event) -> None:
