@@ -12,7 +12,8 @@ import tomllib
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.errors import ConfigurationError
-from kernel.trace.check import DETAIL_DEPTH_MAX, is_shallow
+from kernel.trace.check import is_shallow
+from kernel.trace.limits import DETAIL_DEPTH_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

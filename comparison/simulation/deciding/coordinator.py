@@ -48,9 +48,12 @@ class CountedCoordinator:
     @property
     def generation(self) -> int:
         """The group's: its epoch, in the `consumer` design; 0 as long as there is no group."""
-        machine = self.machine
-        numbers = [group.generation for group in (*machine.classic.groups.values(), *machine.server.groups.values())]
-        return sum((*numbers, *(group.epoch for group in machine.consumer.groups.values())))
+        classic, server, consumer = self.machine.classic, self.machine.server, self.machine.consumer
+        return (
+            sum(group.generation for group in classic.groups.values())
+            + sum(group.generation for group in server.groups.values())
+            + sum(group.epoch for group in consumer.groups.values())
+        )
 
     def ask(self, request: Callable[[int], Any], answered: Callable[[Any], None]) -> None:
         """A request has arrived; `answered` is called with its answer, now or later."""
