@@ -20,9 +20,12 @@ from comparison.fuzzing.judging import Judgement
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.simulated_runs import SimulatedRuns
 from comparison.fuzzing.summary import Summary
+from comparison.scenarios.plan.links import DEFAULT
+from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, Settle
 from comparison.screen.progress import RunProgress
+from kernel.designs import ZOOKEEPER
 from tests.support.planted.bugs import BUGS
-from tests.support.planted.schedules import SEED, SHRUNK, worlds_of
+from tests.support.planted.schedules import SEED, SHRUNK, shrunk, worlds_of
 
 STEPS_MAX = 5
 #: Of an exam from the seed's first schedule on, on a quiet machine.
@@ -105,6 +108,15 @@ def test_few_steps_show_a_planted_bug(name: str, tmp_path: Path, monkeypatch: py
     assert len(SHRUNK[name].steps) <= STEPS_MAX
     found = (judged(tmp_path / str(each.run_seed), each)[0] for each in worlds_of(name))
     assert any(judgement.broken & bug.breaks for judgement in found)
+
+
+#: The member that is cut off, m1 in this world, has a new process by then.
+OF_A_NEW_PROCESS = shrunk(1, ZOOKEEPER, 1, DEFAULT, Inject("slow-start", "m1"), Settle(), CutEnsemble(over_ms=2000))
+
+
+def test_steps_that_once_accused_a_design_show_nothing(tmp_path: Path) -> None:
+    assert "cut ensemble" in OF_A_NEW_PROCESS.in_words()
+    assert judged(tmp_path, OF_A_NEW_PROCESS) == [Judgement(counts=ANY)]
 
 
 def test_the_same_steps_show_nothing_without_the_bug(tmp_path: Path) -> None:
