@@ -7,7 +7,6 @@ indirectly, can use it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -87,7 +86,7 @@ def replaced(value: T, /, **changes: Any) -> T:
     Only for dataclasses with slots, two fields or more and no `__post_init__`: nothing checks the values.
     """
     class_: type[Any] = type(value)
-    read, setters = _slots(class_)
+    read, setters = _SLOTS.get(class_) or _slots(class_)
     made: T = object.__new__(class_)
     for put, held in zip(setters.values(), read(value), strict=True):
         put(made, held)
@@ -96,8 +95,12 @@ def replaced(value: T, /, **changes: Any) -> T:
     return made
 
 
-@cache
-def _slots(class_: type[Any]) -> tuple[Callable[[Any], tuple[Any, ...]], Mapping[str, Callable[[Any, Any], None]]]:
-    """What reads all fields of an instance, and what sets each."""
+_Slots = tuple["Callable[[Any], tuple[Any, ...]]", "Mapping[str, Callable[[Any, Any], None]]"]
+#: What reads all fields of an instance of a class, and what sets each.
+_SLOTS: dict[type[Any], _Slots] = {}
+
+
+def _slots(class_: type[Any]) -> _Slots:
     names = [each.name for each in fields(class_)]
-    return attrgetter(*names), {name: getattr(class_, name).__set__ for name in names}
+    found = _SLOTS[class_] = attrgetter(*names), {name: getattr(class_, name).__set__ for name in names}
+    return found
