@@ -87,6 +87,7 @@ class World:
             cost_ns=links.costs(self.random("costs")),
         )
         self._starting_ns = links.starts(self.random("starts"))
+        self._disk_ns = links.disks(self.random("disks"))
         self._between_servers = partial(links.delays(self.random("ensemble")), Kind.ZOOKEEPER, Kind.ZOOKEEPER)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
@@ -119,7 +120,7 @@ class World:
             clock=self.clock(),
             stopwatch=self.loop.time,
             random=self.random(node.name),
-            threads=InlineThreads(),
+            threads=InlineThreads(self._disk_ns),
             instead={
                 Listener: SimulatedListener,
                 Readiness: SimulatedReadiness,

@@ -75,7 +75,7 @@ def headers(folder: Path) -> list[dict[str, Any]]:
 #: Every design once; and cuts in an ensemble, on links with spreads, written as in a run's id.
 CASES = [
     *[Case("crash", design) for design in DESIGN_NAMES],
-    Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5,start=50ms+-20"),
+    Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5,start=50ms+-20,disk=2ms+-1"),
 ]
 OTHER_SEED = Case("crash", "eager", seed=2)
 Runs = Mapping[Case, tuple[Path, dict[str, Any]]]
