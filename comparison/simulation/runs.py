@@ -26,6 +26,7 @@ from comparison.simulation.zookeeper_servers import WorldZooKeeper
 from kernel.errors import EnvironmentFault, RebalanceLabError
 from kernel.platform.lean_imports import collect_seldom
 from kernel.platform.ports import ReservedPorts
+from kernel.platform.syncing import forgo_syncing
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import follower_of, leader_of
 from kernel.zookeeper.target import make_servers
@@ -74,7 +75,8 @@ def performed(
     provenance: Mapping[str, object],
     on_stage: Callable[[str], None],
 ) -> RunOutcome:
-    """One run in this process."""
+    """One run in this process, which is spent with it."""
+    forgo_syncing()
     world = World(request.parameters.seed, links_of(request.parameters.links))
 
     async def main() -> RunOutcome:

@@ -46,12 +46,10 @@ class WorldClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._stepped_ms = 0
+        self.monotonic_ns = loop.reading_ns
 
     def step(self, by_ms: int) -> None:
         self._stepped_ms += by_ms
-
-    def monotonic_ns(self) -> int:
-        return self._loop.reading_ns()
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
