@@ -14,6 +14,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from comparison.fuzzing import simulated_runs
 from comparison.fuzzing.attempts import Attempt, Attempts
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement
@@ -26,6 +27,7 @@ from comparison.screen.progress import RunProgress
 from kernel.designs import ZOOKEEPER
 from tests.support.planted.bugs import BUGS
 from tests.support.planted.schedules import SEED, SHRUNK, shrunk, worlds_of
+from tests.support.runs.simulations import load_processes
 
 STEPS_MAX = 5
 #: Of an exam from the seed's first schedule on, on a quiet machine.
@@ -87,7 +89,8 @@ def cpu_s() -> float:
 
 
 def judged(folder: Path, *schedules: Schedule) -> list[Judgement]:
-    """The judgement of a run of each of these."""
+    """The judgement of a run of each of these. So few do not repay one that warms up."""
+    load_processes()
 
     async def made() -> list[Judgement]:
         interrupted = asyncio.Event()
@@ -98,7 +101,9 @@ def judged(folder: Path, *schedules: Schedule) -> list[Judgement]:
         finally:
             await runs.stop()
 
-    return asyncio.run(made())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated_runs, "_warmed", lambda *_: None)
+        return asyncio.run(made())
 
 
 @pytest.mark.parametrize("name", BUGS)
