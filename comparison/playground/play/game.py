@@ -92,8 +92,10 @@ class LabGame(PlayedGame):
         at_ms = max(before.at_ms, self._now_ms())
         changes: list[messages.AnyChange] = [*status]
         for group in before.groups:
-            self._watched[group.design].take()
-            changes += self._watched[group.design].drain(at_ms, group)
+            watched = self._watched[group.design]
+            watched.take()
+            watched.tell(at_ms)
+            changes += watched.drain(at_ms, group)
         if changes or at_ms - before.at_ms >= _QUIET_MS:
             self._broadcast.publish(at_ms, changes)
 
