@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.processes.fork_server import prepare
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
@@ -98,6 +99,7 @@ async def perform(
     Raises what `runner.perform` does, and `EnvironmentFault` if the process is killed.
     """
     next(_LOADING, _nothing)()
+    CONSUMERS[request.design].load()
     return await done_in_a_child(partial(performed, request, provenance), interrupted, on_stage)
 
 

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from comparison.playground import commands, messages
-from comparison.playground.play.group import PlayedGroup, Refused
-from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, failure_of, first_group
+from comparison.playground.play.group import PlayedGroup
+from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, Refused, failure_of, first_group
 from comparison.playground.play.watching import WatchedGroup
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, RATE_MAX
 from comparison.scenarios.processes.fork_server import ForkServer

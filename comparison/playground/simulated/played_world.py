@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.playground.applying import changed
-from comparison.playground.play.group import PlayedGroup, Refused
-from comparison.playground.play.lifecycle import failure_of, first_group
+from comparison.playground.play.group import PlayedGroup
+from comparison.playground.play.lifecycle import Refused, failure_of, first_group
 from comparison.playground.play.setting_up import request_of
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.simulated.exchange import Begin, Reply
