@@ -98,7 +98,8 @@ async def perform(
 
     Raises what `runner.perform` does, and `EnvironmentFault` if the process is killed.
     """
-    next(_LOADING, _nothing)()
+    if _TO_LOAD:
+        _TO_LOAD.pop(0)()
     CONSUMERS[request.design].load()
     return await done_in_a_child(partial(performed, request, provenance), interrupted, on_stage)
 
@@ -108,13 +109,9 @@ def _load_processes() -> None:
         importlib.import_module(module)
 
 
-def _nothing() -> None:
-    """All is loaded."""
-
-
-#: What this process loads before its first run, since each needs it, and before its second one, so that no further
-#: child has to.
-_LOADING = iter((_load_processes, prepare))
+#: What this process has still to load: the first before its first run, since each needs it, and the other before its
+#: second one, so that no further child has to.
+_TO_LOAD: list[Callable[[], None]] = [_load_processes, prepare]
 
 
 async def done_in_a_child(
