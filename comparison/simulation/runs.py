@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.processes.fork_server import prepare
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
@@ -99,6 +100,7 @@ async def perform(
     """
     if _TO_LOAD:
         _TO_LOAD.pop(0)()
+    CONSUMERS[request.design].load()
     return await done_in_a_child(partial(performed, request, provenance), interrupted, on_stage)
 
 
