@@ -24,10 +24,10 @@ from comparison.ownership.groups import NamedGroups  # noqa: TC001 - msgspec rea
 from comparison.pipeline import bronze
 from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
+from comparison.pipeline.bronze.reading import FileRead, PartRead
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
 from comparison.pipeline.silver import groups
-from comparison.pipeline.tasks import FileRead, PartResult
 from comparison.results.run import Run  # noqa: TC001 - msgspec reads the annotation
 from kernel import trace
 from kernel.trace.integrity import Integrity
@@ -45,7 +45,7 @@ class ReadParts(NamedTuple):
     """The parts of an analysis, and what was read of each."""
 
     parts: list[Part]
-    results: list[PartResult]
+    results: list[PartRead]
 
 
 class Known(NamedTuple):
@@ -218,7 +218,7 @@ def _with_places(parts: Sequence[_RememberedPart], places: Mapping[int, int]) ->
             continue
         read = [_read(one, places[one["run"]]) for one in each.read if one["run"] in places]
         found.parts.append(replace(each.part, chunks=chunks))
-        found.results.append(PartResult(each.part.number, read, bounds=each.bounds, groups=each.groups))
+        found.results.append(PartRead(each.part.number, read, each.bounds, each.groups))
     return found
 
 

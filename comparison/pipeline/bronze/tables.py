@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.alike import Group
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
+#: The folder of the tables of events.
+EVENTS = "events"
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
 Tables = dict[str, pa.Table]
 
@@ -240,7 +242,8 @@ def by_run(tables: Tables) -> dict[str, Tables]:
 
 def unlabelled(tables: Tables) -> Tables:
     """The tables of one run without the columns that say which it is."""
-    return {kind: table.drop_columns([column.name for column in RUN_COLUMNS]) for kind, table in tables.items()}
+    labels = {column.name for column in RUN_COLUMNS}
+    return {kind: table.drop_columns([*labels & {*table.column_names}]) for kind, table in tables.items()}
 
 
 def rows_of(tables: Tables, *kinds: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,14 @@ from comparison.pipeline.gold.cover import Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.ownership import authority, believed, delivering
 from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
-from comparison.pipeline.measured import FinalOffsets
+from comparison.pipeline.measured import (  # typed_rows reads the annotations
+    Begun,
+    Coverage,
+    FinalOffsets,
+    KeptThrough,
+    PartitionOwners,
+    Turnover,
+)
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from comparison.pipeline.measured import Begun, Coverage, KeptThrough, PartitionOwners, Turnover
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Key
     from comparison.pipeline.silver.reduce import Bundle
@@ -67,12 +73,19 @@ class PartitionFigures:
     course: Course | None = None
     uses: list[Use] = field(default_factory=list)
     groupless: set[str] = field(default_factory=set)
-    intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
-    segments: pa.Table | None = None  #: SEGMENT_SCHEMA
-    committed: pa.Table | None = None  #: COMMIT_SCHEMA
 
 
-def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1) -> PartitionFigures:
+class PartitionTables(NamedTuple):
+    """Who had each of a set of partitions, the stretches that were counted, and the commits."""
+
+    intervals: pa.Table  #: INTERVAL_SCHEMA
+    segments: pa.Table  #: SEGMENT_SCHEMA
+    committed: pa.Table  #: COMMIT_SCHEMA
+
+
+def measure_partitions(
+    bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1
+) -> tuple[PartitionFigures, PartitionTables]:
     """Measure the partitions of one bucket of several; `bundle` has all their rows."""
     keys = Keys()
     believes = believed(bundle.claims, context)
@@ -87,13 +100,11 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
         owners=owners_around(names, context.change_windows),
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         commits=commits.counts(),
-        committed=commits.commits(),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
         course=course_of(bundle, context),
         uses=uses_of(pa.concat_tables([believes, delivers]), context),
         groupless=groupless([bundle.claims, bundle.stretches, _started(bundle)], context),
-        intervals=pa.concat_tables([believes, names, delivers]),
     )
     nothing = Ranges.none()
     views = {
@@ -111,8 +122,8 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
             view, segments, overlaps, held, context.windows, keys.meanings, keys.owners.texts
         )
         tables.append(cover.segment_table(view, segments, overlaps, keys.meanings))
-    found.segments = pa.concat_tables(tables)
-    return found
+    intervals = pa.concat_tables([believes, names, delivers])
+    return found, PartitionTables(intervals, pa.concat_tables(tables), commits.commits())
 
 
 class Keys:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from comparison.pipeline.gold.commits import acting_of
 from comparison.pipeline.gold.course import course_rows
 from comparison.pipeline.gold.identities import mistakable
-from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
+from comparison.pipeline.gold.partitions import measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
 from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
+    from comparison.pipeline.gold.partitions import PartitionFigures, PartitionTables
     from comparison.pipeline.silver.context import Context
-    from comparison.pipeline.silver.reduce import Reduced
+    from comparison.pipeline.silver.reduce import Counted
 
 _BY = ["group", "process", "t_ns", "seq"]
 
 
-def measure(run: TraceRun, tables: Tables) -> tuple[Measured, PartitionFigures]:
+def measure(run: TraceRun, tables: Tables) -> tuple[Measured, PartitionTables]:
     """Measure a run of which all tables are at hand."""
     few = {kind: table for kind, table in tables.items() if kind in KINDS}
     context = context_of(run, few, bounds_of(tables), groups_of(tables))
-    part = reduced(tables, context)
-    figures = measure_partitions(part.bundle, context)
-    return together(context, [part], figures, acting(tables, context)), figures
+    bundle, counted = reduced(tables, context)
+    figures, of_partitions = measure_partitions(bundle, context)
+    return together(context, [counted], figures, acting(tables, context)), of_partitions
 
 
 def acting(tables: Tables, context: Context) -> list[Acting]:
@@ -59,7 +60,7 @@ def _members(context: Context) -> dict[str, list[str]]:
     return found
 
 
-def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigures, acting: list[Acting]) -> Measured:
+def together(context: Context, parts: Sequence[Counted], figures: PartitionFigures, acting: list[Acting]) -> Measured:
     """Everything that was measured of a run."""
     commits = figures.commits
     judged_any = any(part.has_commits_or_deliveries for part in parts)

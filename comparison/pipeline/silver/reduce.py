@@ -7,6 +7,7 @@ by partition (`comparison.pipeline.gold.partitions`), everything else by adding 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from comparison.ownership.fold import CLAIMS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
+from comparison.pipeline.measured import EventCount, TracedOperations  # noqa: TC001 - typed_rows reads the annotations
 from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.measured import EventCount, TracedOperations
     from comparison.pipeline.silver.context import Context
 
 
@@ -71,6 +72,21 @@ def needed_columns(kind: str) -> list[str]:
     """The columns of a table of events that `reduced` looks at."""
     needed = {*_NEEDED.get(kind, ()), *counts.COLUMNS}
     return [name for name in EVENT_SCHEMAS[kind].names if name in needed]
+
+
+#: The tables of a bundle.
+BUNDLE_SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        "stretches": STRETCH_SCHEMA,
+        "acks": ACK_SCHEMA,
+        "claims": CLAIM_SCHEMA,
+        "naming": NAMING_SCHEMA,
+        "offsets": OFFSET_SCHEMA,
+        "in_rounds": KEPT_SCHEMA,
+        "steps": STEP_SCHEMA,
+        "produced": PRODUCED_SCHEMA,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -114,10 +130,9 @@ def bucket_of_topic(topic: str) -> int:
 
 
 @dataclass(slots=True)
-class Reduced:
-    """A part of a run."""
+class Counted:
+    """What only adds up, of a part of a run."""
 
-    bundle: Bundle
     counts: list[EventCount]
     operations: list[TracedOperations]
     bystanders: bystanders.AnswersBy
@@ -128,13 +143,13 @@ class Reduced:
     has_commits_or_deliveries: bool
 
 
-def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> Reduced:
+def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> tuple[Bundle, Counted]:
     """Reduce one part. `naming` is the whole run's, where the part is not the whole run."""
     named = naming_rows(tables)
     claims = claims_of(tables, context)
     delivered = delivered_of(tables, claims, context, naming or Naming(named))
-    return Reduced(
-        bundle=Bundle(
+    return (
+        Bundle(
             stretches=delivered.stretches,
             acks=acks_of(tables),
             claims=claims,
@@ -144,12 +159,14 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
             steps=delivered.steps,
             produced=produced_of(tables, intervals_of(context.span)),
         ),
-        counts=counts.counts_of(tables, context.windows),
-        operations=counts.operations_between(tables, context.readings),
-        bystanders=bystanders.answers_of(tables, context),
-        heard=silences.heard_in(tables, context),
-        bins=delivered.bins,
-        stale_deliveries=delivered.stale,
-        of_ended_sessions=of_ended_sessions(tables, context),
-        has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
+        Counted(
+            counts=counts.counts_of(tables, context.windows),
+            operations=counts.operations_between(tables, context.readings),
+            bystanders=bystanders.answers_of(tables, context),
+            heard=silences.heard_in(tables, context),
+            bins=delivered.bins,
+            stale_deliveries=delivered.stale,
+            of_ended_sessions=of_ended_sessions(tables, context),
+            has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
+        ),
     )

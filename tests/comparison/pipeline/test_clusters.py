@@ -34,7 +34,7 @@ from comparison.pipeline.spark.session import spark_session
 from comparison.pipeline.spark.options import SparkOptions
 
 def code_of_tasks(batches):
-    import comparison.pipeline.tasks as module
+    import comparison.pipeline.job as module
     for batch in batches:
         yield pyarrow.RecordBatch.from_pydict({"path": [module.__file__]})
 

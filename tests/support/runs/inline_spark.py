@@ -1,47 +1,62 @@
-"""The part of Spark that the pipeline's jobs use, without a JVM: everything runs immediately, in this process."""
+"""The part of Spark that the pipeline's job uses, without a JVM: everything runs immediately, in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+Batches = Iterable[pa.RecordBatch]
 
 
 class InlineSpark:
-    """Stands in for a session with `parallelism` cores."""
+    """Stands in for a session with `parallelism` cores, each of which does a task at a time."""
 
     def __init__(self, parallelism: int) -> None:
-        self.sparkContext = SimpleNamespace(
-            defaultParallelism=parallelism, broadcast=_Broadcast, parallelize=_Rows.shared_out
-        )
+        self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
+
+    def createDataFrame(self, rows: pa.Table, schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
+        return _Frame(rows.cast(to_arrow_schema(schema)), len(rows))
 
 
-class _Broadcast:
-    def __init__(self, value: Any) -> None:
-        self.value = value
+class _Conf:
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
 
-    def destroy(self) -> None:
-        del self.value
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self._settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self._settings[name] = value
 
 
-class _Rows:
-    """An RDD by its partitions."""
+class _Frame:
+    """A DataFrame, computed, and the number of tasks that share it."""
 
-    def __init__(self, partitions: Iterable[list[Any]]) -> None:
-        self._partitions = list(partitions)
+    def __init__(self, rows: pa.Table, tasks: int) -> None:
+        self._rows, self._tasks = rows, tasks
 
-    @classmethod
-    def shared_out(cls, values: Sequence[Any], partitions: int) -> _Rows:
-        edges = [len(values) * place // partitions for place in range(partitions + 1)]
-        return cls(list(values[low:high]) for low, high in pairwise(edges))
+    def mapInArrow(self, task: Callable[[Batches], Batches], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
+        edges = [len(self._rows) * place // max(1, self._tasks) for place in range(self._tasks + 1)]
+        shares = [self._rows.slice(low, high - low) for low, high in pairwise(edges)]
+        found = [batch for share in shares for batch in task(iter(share.to_batches()))]
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), self._tasks)
 
-    def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Any]]) -> _Rows:  # noqa: N802 - Spark's name
-        return _Rows(list(task(iter(each))) for each in self._partitions)
+    def groupBy(self, *names: str) -> _Groups:  # noqa: N802 - Spark's name
+        return _Groups(self._rows, names)
 
-    def partitionBy(self, count: int, place: Callable[[Any], int]) -> _Rows:  # noqa: N802 - Spark's name
-        rows = self.collect()
-        return _Rows([row for row in rows if place(row[0]) % count == number] for number in range(count))
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        return self._rows
 
-    def collect(self) -> list[Any]:
-        return [row for each in self._partitions for row in each]
+
+class _Groups:
+    def __init__(self, rows: pa.Table, names: tuple[str, ...]) -> None:
+        self._rows, self._names = rows, names
+
+    def applyInArrow(self, task: Callable[[pa.Table], pa.Table], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
+        keys = list(zip(*(self._rows[name].to_pylist() for name in self._names), strict=True))
+        groups = [self._rows.filter(pa.array([each == key for each in keys])) for key in dict.fromkeys(keys)]
+        found = [batch for group in groups for batch in task(group).to_batches()]
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), len(groups))
