@@ -1,0 +1,113 @@
+"""The plan of an analysis in Spark's DataFrames: from parts of traces to what the verdicts rest on.
+
+- *bronze*: `mapInArrow(decode)` over parts of the traces. Typed events go into a table a kind, unusable lines into
+  quarantine, and what was read of each file comes back.
+- *silver*: `mapInArrow(reduce)` over parts of the events: stretches of deliveries, claims, names and commits, by bucket
+  of partitions, and counts that add up.
+- *gold*: `groupBy(place, bucket).applyInArrow(measure)`: who had which partition when, the stretches that were counted,
+  each commit, and a few figures a bucket, which are all that is collected.
+
+A *part* is what a task reads: many small runs, or a piece of a large one. A *bucket* has some of a run's partitions,
+whole. A small run has one, a large one several, so that neither a thousand small runs nor one that is larger than any
+task are a case of their own. Only what every Spark session can do is used, so that the master may be any.
+
+Tables are written by the tasks, through Arrow: Spark's own writer takes a row at a time and needed five times the CPU
+seconds of the whole analysis (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from comparison.pipeline.bronze.reading import PartOfTraces, PartRead, read_part_of_traces
+from comparison.pipeline.stages import Found, Gold, PartOfEvents, Silver, gold_of, silver_of, write_gold
+from comparison.pipeline.typed_rows import batch_of, schema_of, values_of
+from kernel.errors import UNWRITABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_Value = TypeVar("_Value")
+_Written = TypeVar("_Written", PartRead, Found)
+_ROWS_A_BATCH, _TASKS_MAX = 64, 64
+
+
+def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> list[PartRead]:
+    """Bronze: write the tables of events of these parts; what was read of each, in their order."""
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in values_of(PartOfTraces, batch):
+                try:
+                    found = read_part_of_traces(part, folder)
+                except OSError as error:
+                    found = PartRead(part.number, unwritable=_unwritable(error))
+                yield batch_of(PartRead, [found])
+
+    bronze = _rows(spark, PartOfTraces, parts).mapInArrow(decode, _columns(PartRead))
+    return sorted(_written(PartRead, bronze), key=lambda each: each.number)
+
+
+def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) -> list[Found]:
+    """Silver and gold: measure the runs of these parts of the events, and write the tables of their partitions."""
+
+    def reduce(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in values_of(PartOfEvents, batch):
+                for row in silver_of(part, folder):
+                    yield batch_of(Silver, [row])
+
+    def measure(rows: pa.Table) -> pa.Table:
+        return pa.Table.from_batches([batch_of(Gold, [gold_of(values_of(Silver, rows))])])
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gold = [row for batch in batches for row in values_of(Gold, batch)]
+        found = [
+            Found(row.place, row.bucket, row.broken, row.context, row.acting, row.counted, row.figures) for row in gold
+        ]
+        if gold:
+            try:
+                write_gold(gold, folder)
+            except OSError as error:
+                found[0].unwritable = _unwritable(error)
+            yield batch_of(Found, found)
+
+    silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
+    gold = silver.groupBy("place", "bucket").applyInArrow(measure, _columns(Gold))
+    found = _written(Found, gold.mapInArrow(write, _columns(Found)))
+    return sorted(found, key=lambda each: (each.place, each.bucket))
+
+
+def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:
+    """One row a value, each a task while there are few."""
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(max(1, min(len(values), _TASKS_MAX))))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS_A_BATCH))
+    return spark.createDataFrame(pa.Table.from_batches([batch_of(kind, values)]), _columns(kind))
+
+
+def _columns(kind: type) -> StructType:
+    found: StructType = from_arrow_schema(schema_of(kind))
+    return found
+
+
+def _unwritable(error: OSError) -> tuple[int, str]:
+    """What the driver raises again. Other errors are the task's, which Spark tries again."""
+    if error.errno not in UNWRITABLE:
+        raise error
+    return error.errno or 0, error.strerror or ""
+
+
+def _written(kind: type[_Written], rows: DataFrame) -> list[_Written]:
+    """The last rows. Raises OSError if a task could not write its tables."""
+    found = values_of(kind, rows.toArrow())
+    for each in found:
+        if each.unwritable is not None:
+            raise OSError(*each.unwritable)
+    return found
