@@ -65,7 +65,9 @@ def carry(
     for path in _files(folder, names):
         target = other / path.relative_to(folder)
         is_measured = path.relative_to(folder).parts[0] in MEASURED
-        there = _runs_in(path) if is_measured else list(held[_number(path)])
+        there = _runs_in(path) if is_measured else list(held.get(_number(path), ()))
+        if not there and not is_measured:
+            continue  # a part that nothing is known of
         kept = [run_id for run_id in there if run_id in runs]
         if kept == there and not any(runs[run_id].is_renamed for run_id in kept):
             target.parent.mkdir(parents=True, exist_ok=True)

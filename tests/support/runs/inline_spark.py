@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
