@@ -28,7 +28,7 @@ from comparison.pipeline.gold.run import measure, together
 from comparison.pipeline.judged import broken, finished, why_broken
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.pipeline.spark.settings import SHUFFLE_PARTITIONS
-from comparison.pipeline.stages import Gold, PartOfEvents, RunIn, write_gold
+from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
 from comparison.results.outcomes import worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import Measured
     from comparison.pipeline.remembered import Known
-    from comparison.pipeline.stages import Found
+    from comparison.pipeline.stages import Gold
     from comparison.results.run import Run
 
 #: The command of a comparison, beside its runs.
@@ -185,7 +185,7 @@ def measured_runs(
     rows = job.measure(spark, tasks, tables) if tasks else []
     of_run = {place: list(of_one) for place, of_one in groupby(rows, key=lambda each: each.place)}
     if without_events := [place for place in places if place not in of_run]:
-        write_gold([Gold.nothing(place, runs[place], next(free)) for place in without_events], tables)
+        write_gold(tables, next(free), [(runs[place], NO_TABLES) for place in without_events])
     files: defaultdict[int, list[FileRead]] = defaultdict(list)
     for result in read.results:
         for each in result.read:
@@ -195,7 +195,7 @@ def measured_runs(
     return {place: run for place, (run, _) in judged.items()}
 
 
-def _judged(run: TraceRun, rows: Sequence[Found], files: Sequence[FileRead]) -> tuple[Run, Measured]:
+def _judged(run: TraceRun, rows: Sequence[Gold], files: Sequence[FileRead]) -> tuple[Run, Measured]:
     """The run's figures and verdicts, and what they rest on: all of its buckets, if there are any."""
     nothing, _ = measure(run, {})
     if why := next((row.broken for row in rows if row.broken), ""):
@@ -218,17 +218,21 @@ def _parts_of_events(
     for part, result in zip(*read, strict=True):
         for place in wanted & chunks_by_run(part.chunks).keys():
             pieces[place].append(result)
-    known = {}
+    known: dict[int, RunIn] = {}
+    numbers: dict[int, int] = {}  # of the buckets of small runs, by their parts
     for place, results in sorted(pieces.items()):
         parts = tuple(result.number for result in results)
+        if len(parts) > 1:
+            bucket, *_ = islice(free, buckets)
+        else:
+            bucket = numbers.get(parts[0]) or numbers.setdefault(parts[0], next(free))
         bounds = [result.bounds for result in results if result.bounds is not None]
-        numbers = list(islice(free, buckets if len(parts) > 1 else 1))
         known[place] = RunIn(
             place,
             runs[place],
             parts,
-            len(numbers),
-            numbers[0],
+            bucket,
+            buckets if len(parts) > 1 else 1,
             (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else None,
             reduce(or_, (result.groups for result in results)),
         )

@@ -2,16 +2,17 @@
 
 - *bronze*: `mapInArrow(decode)` over parts of the traces. Typed events go into a table a kind, unusable lines into
   quarantine, and what was read of each file comes back.
-- *silver*: `mapInArrow(reduce)` over parts of the events: stretches of deliveries, claims, names and commits, by bucket
-  of partitions, and counts that add up.
-- *gold*: `groupBy(place, bucket).applyInArrow(measure)`: who had which partition when, the stretches that were counted,
-  each commit, and a few figures a bucket, which are all that is collected.
+- *silver*: `mapInArrow(reduce)` over parts of the events: by bucket, stretches of deliveries, claims, names and
+  commits; and counts that add up.
+- *gold*: `groupBy("bucket").applyInArrow(measure)`: who had which partition when, the stretches that were counted, and
+  each commit, as tables; and a few figures, which are all that is collected.
 
-A *part* is what a task reads: many small runs, or a piece of a large one. A *bucket* has some of a run's partitions,
-whole. A small run has one, a large one several, so that neither a thousand small runs nor one that is larger than any
-task are a case of their own. Only what every Spark session can do is used, so that the master may be any.
+A *part* is what a task reads: many small runs, or a piece of a large one. A *bucket* is what is measured and written
+together: the small runs of a part, or a share of the partitions of a large run, from all of its parts. So neither a
+thousand small runs nor one that is larger than any task are a case of their own. Only what every Spark session can do
+is used, so that the master may be any.
 
-Tables are written by the tasks, through Arrow: Spark's own writer takes a row at a time and needed five times the CPU
+Tables are written by the tasks, through Arrow: Spark's own writer takes a row at a time, and needed five times the CPU
 seconds of the whole analysis (docs/performance.md).
 """
 
@@ -23,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from comparison.pipeline.bronze.reading import PartOfTraces, PartRead, read_part_of_traces
-from comparison.pipeline.stages import Found, Gold, PartOfEvents, Silver, gold_of, silver_of, write_gold
+from comparison.pipeline.stages import Gold, PartOfEvents, Silver, gold_of, silver_of
 from comparison.pipeline.typed_rows import batch_of, schema_of, values_of
 from kernel.errors import UNWRITABLE
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _Value = TypeVar("_Value")
-_Written = TypeVar("_Written", PartRead, Found)
+_Written = TypeVar("_Written", PartRead, Gold)
 _ROWS_A_BATCH, _TASKS_MAX = 64, 64
 
 
@@ -55,7 +56,7 @@ def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> li
     return sorted(_written(PartRead, bronze), key=lambda each: each.number)
 
 
-def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) -> list[Found]:
+def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) -> list[Gold]:
     """Silver and gold: measure the runs of these parts of the events, and write the tables of their partitions."""
 
     def reduce(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,24 +66,16 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
                     yield batch_of(Silver, [row])
 
     def measure(rows: pa.Table) -> pa.Table:
-        return pa.Table.from_batches([batch_of(Gold, [gold_of(values_of(Silver, rows))])])
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gold = [row for batch in batches for row in values_of(Gold, batch)]
-        found = [
-            Found(row.place, row.bucket, row.broken, row.context, row.acting, row.counted, row.figures) for row in gold
-        ]
-        if gold:
-            try:
-                write_gold(gold, folder)
-            except OSError as error:
-                found[0].unwritable = _unwritable(error)
-            yield batch_of(Found, found)
+        silver = values_of(Silver, rows)
+        try:
+            gold = gold_of(silver, folder)
+        except OSError as error:
+            gold = [Gold(silver[0].place, 0, unwritable=_unwritable(error))]
+        return pa.Table.from_batches([batch_of(Gold, gold)])
 
     silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
-    gold = silver.groupBy("place", "bucket").applyInArrow(measure, _columns(Gold))
-    found = _written(Found, gold.mapInArrow(write, _columns(Found)))
-    return sorted(found, key=lambda each: (each.place, each.bucket))
+    gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
+    return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
 
 
 def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:

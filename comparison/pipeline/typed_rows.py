@@ -62,6 +62,19 @@ _ARRAY = Column(
 )
 
 
+def _stream_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+#: A table in Arrow's own stream format: Spark would turn each of its rows into its own format and back, which took more
+#: CPU time than all that is done with them.
+_TABLE = Column(pa.binary(), _stream_of, lambda data: pa.ipc.open_stream(data).read_all())
+
+
 @cache
 def column(hint: Any) -> Column:
     """The column for a type. Raises TypeError for one that has none."""
@@ -72,6 +85,8 @@ def column(hint: Any) -> Column:
         return _JSON
     if hint is Path:
         return _PATH
+    if hint is pa.Table:
+        return _TABLE
     if origin is np.ndarray:
         return _ARRAY
     if origin in (Union, UnionType):
@@ -97,7 +112,7 @@ def _fields_of(kind: type) -> dict[str, Any]:
     names: Iterable[str] = getattr(kind, "__struct_fields__", getattr(kind, "_fields", ()))
     if dataclasses.is_dataclass(kind):
         names = [each.name for each in dataclasses.fields(kind)]
-    hints = typing.get_type_hints(kind, localns=dict(_NAMES), include_extras=True)
+    hints = typing.get_type_hints(kind, localns=dict(_NAMES))
     return {name: hints[name] for name in names}
 
 
@@ -148,46 +163,17 @@ def _mapping(key: Any, value: Any) -> Column:
 
 
 def schema_of(kind: type) -> pa.Schema:
-    """The columns of a class of rows; a field that is `Annotated[pa.Table, SCHEMA]` is a list of that table's rows."""
-    return pa.schema([(name, _type_of(hint)) for name, hint in _fields_of(kind).items()])
-
-
-def _type_of(hint: Any) -> pa.DataType:
-    return pa.list_(pa.struct(schema)) if (schema := _schema_of_table(hint)) is not None else column(hint).type
-
-
-def _schema_of_table(hint: Any) -> pa.Schema | None:
-    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, pa.Schema)), None)
+    """The columns of a class of rows."""
+    return pa.schema(list(column(kind).type))
 
 
 def batch_of(kind: type[_Value], values: Sequence[_Value]) -> pa.RecordBatch:
     """One row a value."""
-    columns = []
-    for name, hint in _fields_of(kind).items():
-        each = [getattr(value, name) for value in values]
-        if (schema := _schema_of_table(hint)) is not None:
-            columns.append(_list_of_rows(each, schema))
-        else:
-            type_, pack, _ = column(hint)
-            columns.append(pa.array([pack(one) for one in each], type_))
-    return pa.record_batch(columns, schema=schema_of(kind))
-
-
-def _list_of_rows(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Array:
-    rows = pa.concat_tables([table.cast(schema) for table in tables]).combine_chunks()
-    flat = pa.StructArray.from_arrays([each.combine_chunks() for each in rows.columns], fields=list(schema))
-    ends = np.cumsum([0, *map(len, tables)], dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(ends), flat)
+    type_, pack, _ = column(kind)
+    return pa.RecordBatch.from_struct_array(pa.array([pack(each) for each in values], type_))
 
 
 def values_of(kind: type[_Value], rows: pa.RecordBatch | pa.Table) -> list[_Value]:
     """The values of such rows."""
-    columns: list[list[Any]] = []
-    for name, hint in _fields_of(kind).items():
-        stored = rows.column(name)
-        if (schema := _schema_of_table(hint)) is not None:
-            columns.append([pa.Table.from_struct_array(each.values.cast(pa.struct(schema))) for each in stored])
-        else:
-            unpack = column(hint).unpack
-            columns.append([unpack(each) for each in stored.to_pylist()])
-    return [kind(**dict(zip(rows.schema.names, each, strict=True))) for each in zip(*columns, strict=True)]
+    unpack = column(kind).unpack
+    return [unpack(row) for row in rows.to_pylist()]

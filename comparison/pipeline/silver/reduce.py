@@ -7,7 +7,6 @@ by partition (`comparison.pipeline.gold.partitions`), everything else by adding 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,21 +71,6 @@ def needed_columns(kind: str) -> list[str]:
     """The columns of a table of events that `reduced` looks at."""
     needed = {*_NEEDED.get(kind, ()), *counts.COLUMNS}
     return [name for name in EVENT_SCHEMAS[kind].names if name in needed]
-
-
-#: The tables of a bundle.
-BUNDLE_SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
-    {
-        "stretches": STRETCH_SCHEMA,
-        "acks": ACK_SCHEMA,
-        "claims": CLAIM_SCHEMA,
-        "naming": NAMING_SCHEMA,
-        "offsets": OFFSET_SCHEMA,
-        "in_rounds": KEPT_SCHEMA,
-        "steps": STEP_SCHEMA,
-        "produced": PRODUCED_SCHEMA,
-    }
-)
 
 
 @dataclass(slots=True)
