@@ -197,16 +197,21 @@ def measured_runs(
 
 def _judged(run: TraceRun, rows: Sequence[Gold], files: Sequence[FileRead]) -> tuple[Run, Measured]:
     """The run's figures and verdicts, and what they rest on: all of its buckets, if there are any."""
-    nothing, _ = measure(run, {})
-    if why := next((row.broken for row in rows if row.broken), ""):
-        return broken(run, why, files), nothing
+    why = next((row.broken for row in rows if row.broken), "")
     try:
-        measured = nothing
-        if rows and (context := rows[0].context) is not None:
-            measured = together(context, rows[0].counted, added([row.figures for row in rows]), rows[0].acting)
-        return finished(run, measured, files), measured
+        if not why:
+            measured = _together(rows) if rows else measure(run, {})[0]
+            return finished(run, measured, files), measured
     except WRONG_DATA as error:
-        return broken(run, why_broken(error), files), nothing
+        why = why_broken(error)
+    return broken(run, why, files), measure(run, {})[0]
+
+
+def _together(rows: Sequence[Gold]) -> Measured:
+    """What was measured of all shares of a run."""
+    first = rows[0]
+    assert first.context is not None, "the first share has it"
+    return together(first.context, first.counted, added([row.figures for row in rows]), first.acting)
 
 
 def _parts_of_events(

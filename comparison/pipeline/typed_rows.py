@@ -169,11 +169,11 @@ def schema_of(kind: type) -> pa.Schema:
 
 def batch_of(kind: type[_Value], values: Sequence[_Value]) -> pa.RecordBatch:
     """One row a value."""
-    type_, pack, _ = column(kind)
+    type_, pack, _ = column(kind)  # type: ignore[arg-type]  # a class has a hash
     return pa.RecordBatch.from_struct_array(pa.array([pack(each) for each in values], type_))
 
 
 def values_of(kind: type[_Value], rows: pa.RecordBatch | pa.Table) -> list[_Value]:
     """The values of such rows."""
-    unpack = column(kind).unpack
+    unpack = column(kind).unpack  # type: ignore[arg-type]  # likewise
     return [unpack(row) for row in rows.to_pylist()]

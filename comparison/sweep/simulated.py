@@ -16,6 +16,7 @@ from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
@@ -62,13 +63,17 @@ class SimulatedSweepRunner:
         for run in runs:
             discarded(self._folder, run)
         places = [self._places[run.folder] for run in runs]
-        tasks = spark.sparkContext.parallelize(places, len(places)).mapPartitions(_Perform(self._folder, self._about))
+        spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(len(places)))  # a task each
+        tasks = spark.createDataFrame(pa.table({"place": pa.array(places, pa.int64())})).mapInArrow(
+            _Perform(self._folder, self._about), "place long, error string"
+        )
         open_runs = list(runs)
         with ThreadPoolExecutor(1, thread_name_prefix="performing") as pool:
-            performing = pool.submit(tasks.collect)
+            performing = pool.submit(tasks.toArrow)
             while not wait_for([performing], _LOOK_S).done:
                 open_runs = self._looked_at(open_runs, progress)
-            errors = dict(performing.result())
+            found = performing.result()
+            errors = dict(zip(found["place"].to_pylist(), found["error"].to_pylist(), strict=True))
         self._looked_at(open_runs, progress)
         unstarted = [(run, error) for run in runs if (error := errors.get(self._places[run.folder]))]
         if len(unstarted) == len(runs):
@@ -94,8 +99,8 @@ class _Perform:
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
         self._folder, self._about = folder, about
 
-    def __call__(self, places: Iterable[int]) -> Iterator[tuple[int, str]]:
-        for place in places:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for place in (place for batch in batches for place in batch["place"].to_pylist()):
             run = _planned(self._folder).runs[place]
             try:
                 if run.cell.by == Method.FULL_STACK:
@@ -103,7 +108,7 @@ class _Perform:
                 else:
                     self._compute(run)
             except UserError as error:
-                yield place, str(error)
+                yield pa.record_batch({"place": [place], "error": [str(error)]})
 
     async def _perform(self, run: SweepRun) -> None:
         request = request_of(self._folder, run, ZOOKEEPER, simulated=True)

@@ -334,7 +334,7 @@ def _check_registers(master: Master, settings: Mapping[str, str]) -> None:
 def _ship(spark: SparkSession, start: _Start) -> None:
     """Send our code to the executors, and keep it out of this process's own path."""
     before = list(sys.path)
-    spark.sparkContext.addPyFile(str(packed_code(start.scratch, start.ships)))
+    spark.addArtifacts(str(packed_code(start.scratch, start.ships)), pyfile=True)
     sys.path[:] = before
 
 
