@@ -28,7 +28,7 @@ $(ORIGINALS): $(STAMP)
 compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: two scenarios; ARGS=--all: all designs and scenarios)
 	$(BIN)/rebalance-lab compare $(if $(SMOKE),--smoke) $(ARGS)
 
-# Processes that share out the files of tests; each has its own ZooKeeper and its own Spark session. JOBS=0 for --pdb.
+# Processes that share out the files of tests; each has its own ZooKeeper, and one a Spark session. JOBS=0 for --pdb.
 test: JOBS ?= 3
 test: classes  ## run the tests except whole scenarios (some 20 minutes; JOBS=N: in so many processes)
 	$(BIN)/python -m pytest -m "not faults and not originals and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

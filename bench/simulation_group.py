@@ -32,6 +32,7 @@ from comparison.simulation.zookeeper_servers import WorldZooKeeper  # noqa: E402
 from kernel.consumer import SilentListener  # noqa: E402
 from kernel.errors import RebalanceLabError  # noqa: E402
 from kernel.platform.ports import LOOPBACK  # noqa: E402
+from kernel.platform.syncing import forgo_syncing  # noqa: E402
 from kernel.trace.writer import SilentTracer  # noqa: E402
 from kernel.waiting import until  # noqa: E402
 from kernel.zookeeper.servers import Limits  # noqa: E402
@@ -156,6 +157,7 @@ def _resident_mb() -> float:
 
 def main(design: str, members: int, partitions: int) -> None:
     logging.disable()
+    forgo_syncing()
     world = World(1)
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as folder:
         figures = world.run(lambda: measured(world, design, members, partitions, Path(folder)))

@@ -6,8 +6,14 @@ indirectly, can use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
 
 
 class TopicPartition(NamedTuple):
@@ -72,3 +78,29 @@ class CommitOutcome:
 
 #: The offset in OffsetFetch responses, and in 0.8's state, before a partition's first commit.
 NO_OFFSET = -1
+
+
+def replaced(value: T, /, **changes: Any) -> T:
+    """As `dataclasses.replace`, in a third of the time: for what changes with each poll.
+
+    Only for dataclasses with slots, two fields or more and no `__post_init__`: nothing checks the values.
+    """
+    class_: type[Any] = type(value)
+    read, setters = _SLOTS.get(class_) or _slots(class_)
+    made: T = object.__new__(class_)
+    for put, held in zip(setters.values(), read(value), strict=True):
+        put(made, held)
+    for name, change in changes.items():
+        setters[name](made, change)
+    return made
+
+
+_Slots = tuple["Callable[[Any], tuple[Any, ...]]", "Mapping[str, Callable[[Any, Any], None]]"]
+#: What reads all fields of an instance of a class, and what sets each.
+_SLOTS: dict[type[Any], _Slots] = {}
+
+
+def _slots(class_: type[Any]) -> _Slots:
+    names = [each.name for each in fields(class_)]
+    found = _SLOTS[class_] = attrgetter(*names), {name: getattr(class_, name).__set__ for name in names}
+    return found

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ import kazoo.protocol.connection
 import kazoo.retry
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.scheduler import LoadFileScheduling
 
 from comparison.interrupts import LIMIT_VARIABLE
 from comparison.pipeline.spark.session import spark_session
@@ -65,6 +69,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, help="the seed of every scenario of the failure-injection tests (default: one of their own)"
     )
+
+
+class _FilesOfTests(LoadFileScheduling):
+    """A file of tests goes to one process; those whose tests share Spark's session, all to the same."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "spark" if _shares_spark(self.config.rootpath / file) else file
+
+
+@functools.cache
+def _shares_spark(file: Path) -> bool:
+    return re.search(r"\b(spark: SparkSession|laboratory: Laboratory)", file.read_text(encoding="utf-8")) is not None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _FilesOfTests(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)

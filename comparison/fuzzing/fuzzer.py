@@ -152,25 +152,24 @@ class Fuzzer:
         end = time.monotonic() + self.wanted.shrink_seconds
         simulated = self.wanted.simulated
         found, again = Shrunk(drawn.schedule.steps), _Again(attempts, drawn)
-        again.seeds = (0,) if simulated else (0,) * self.wanted.tries
-        finished = await self._shrink(found, again, end)
+        seeds = (0,) if simulated else (0,) * self.wanted.tries
+        finished = await self._shrink(found, again, seeds, end)
         if finished and simulated and len(found.steps) > _FEW:
             # It takes a moment that other steps miss: in other worlds they may meet it.
-            again.seeds = _OTHER_SEEDS
-            finished = await self._shrink(found, again, end)
+            finished = await self._shrink(found, again, _OTHER_SEEDS, end)
         rate = Rate(0, 0)
         if not simulated and not self._interrupted.is_set():
-            rate = await again.rate()
+            rate = await again.rate(seeds)
         return Counterexample(drawn=drawn, shortest=again.best, asked=found.asked, rate=rate, finished=finished)
 
-    async def _shrink(self, found: Shrunk, again: _Again, end: float) -> bool:
+    async def _shrink(self, found: Shrunk, again: _Again, seeds: Sequence[int], end: float) -> bool:
         """Shrink as far as possible; False if the time was up first."""
         schedule = again.best.schedule
         asking = shrinking(found, partial(sequence, schedule.design))
         try:
             candidate = next(asking)
             while time.monotonic() < end and not self._interrupted.is_set():
-                fails = await again.fails(candidate, end)
+                fails = await again.fails(candidate, seeds, end)
                 state = f"{len(candidate)} steps {'fail too' if fails else 'do not fail'}"
                 self.listeners.shrinking(f"{state}: {schedule.with_steps(candidate).in_words()}")
                 candidate = asking.send(fails)
@@ -207,18 +206,17 @@ def as_json(attempt: Attempt) -> dict[str, object]:
 
 
 class _Again:
-    """Runs candidates of one shrinking."""
+    """Runs candidates of one shrinking: of each one, runs whose seeds differ from the best's by `seeds`."""
 
     def __init__(self, attempts: Attempts, drawn: Attempt) -> None:
         self.best = drawn  #: the last one that broke a promise
-        self.seeds: Sequence[int] = ()  #: what is added to its seed in each run of a candidate
         self._attempts = attempts
         self._drawn = drawn
         self._made = 0
 
-    async def fails(self, steps: Steps, end: float) -> bool:
+    async def fails(self, steps: Steps, seeds: Sequence[int], end: float) -> bool:
         """Whether a run of a candidate breaks a promise that was broken before; none is made after `end`."""
-        for more in self.seeds:
+        for more in seeds:
             attempt = await self._run(steps, more)
             if self._fails(attempt):
                 if self.best is not self._drawn:
@@ -230,9 +228,9 @@ class _Again:
                 return False
         return False
 
-    async def rate(self) -> Rate:
+    async def rate(self, seeds: Sequence[int]) -> Rate:
         failed = runs = 0
-        for more in self.seeds:
+        for more in seeds:
             attempt = await self._run(self.best.schedule.steps, more)
             attempt.remove()
             if attempt.interrupted:

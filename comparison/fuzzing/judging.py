@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
@@ -49,7 +50,7 @@ LOST, SETTLES, TWO_OWNERS, NAMED, CLAIMS, CRASH, TRACEBACK = (
     "no traceback",
 )
 #: Between faults that overlap, a change may never settle before the next one; the whole run must, at the end.
-_JUDGED_HERE = frozenset({SETTLES})
+JUDGED_AT_THE_END = frozenset({SETTLES})
 _TRACEBACK = "Traceback (most recent call last)"
 #: The error of a producer that continues what a broker had acknowledged, if the partition's leader knows nothing of it.
 _MISSING = "OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -97,12 +98,17 @@ class Judgement:
 
 
 def judge_folder(folder: Path) -> Judgement:
-    """Judge the run in a folder, from its traces and logs."""
+    """Judge the run in a folder."""
     (run,) = find_runs([folder])
+    return judge_run(run)
+
+
+def judge_run(run: TraceRun) -> Judgement:
+    """Judge a run from its traces and logs."""
     (part,) = parts_of([run], 1)
     found, read = read_tables([run], part.chunks)
     tables = found.get(0, {})
-    logs = {log.stem: log.read_text(encoding="utf-8", errors="replace") for log in sorted(folder.glob("*.log"))}
+    logs = {log.stem: log.read_text(encoding="utf-8", errors="replace") for log in sorted(run.folder.glob("*.log"))}
     try:
         measured, _ = measure(run, tables)
         return judged(finished(run, measured, read), measured, tables, logs)
@@ -117,11 +123,11 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         for verdict in run.verdicts
         if verdict.kind is Kind.PROMISE
         and verdict.outcome is VerdictOutcome.NOT_EXPECTED
-        and verdict.check not in _JUDGED_HERE
+        and verdict.check not in JUDGED_AT_THE_END
         and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
     ]
     violations += [*two_owners(tables), *claims_kept(run, tables), *crashes(measured), *tracebacks(logs)]
-    if run.design == ZOOKEEPER and checked(run.parameters.get("settings", {})):
+    if keeps_owner_nodes(run):
         violations += [*deleted_by_others(tables), *unnamed(measured, tables)]
     unknown = ""
     if run.outcome == "failed":
@@ -138,10 +144,15 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
     elif open_ := [
         verdict
         for verdict in run.verdicts
-        if verdict.outcome is VerdictOutcome.UNKNOWN and verdict.check not in _JUDGED_HERE
+        if verdict.outcome is VerdictOutcome.UNKNOWN and verdict.check not in JUDGED_AT_THE_END
     ]:
         unknown = f"{open_[0].check}: {open_[0].reason}"
     return Judgement(tuple(violations), unknown, _counts(run))
+
+
+def keeps_owner_nodes(run: Run) -> bool:
+    """Whether its members promise to: those of `zookeeper` that check before they delete."""
+    return run.design == ZOOKEEPER and checked(run.parameters.get("settings", {}))
 
 
 def _counts(run: Run) -> dict[str, float]:

@@ -105,6 +105,7 @@ class Schedule:
             symptom=f"Schedule {self.number} of seed {self.seed}, drawn by the fuzzer for {self.design}.",
             look_for=("only safety is judged: what the design promises under all circumstances",),
             steps=self.steps,
+            only_promises=True,
             checks=(*(_PROMISED_BY_FIXES if self.fixed else ()), *(_PROMISED_TO_COPIERS if copies else ())),
             defaults=self.parameters(),
             settings={name: value for name, value in settings.items() if not why_not(self.design, name, value)},

@@ -70,7 +70,7 @@ class Again(Enum):
     READING = "reading"  #: from the traces
 
 
-def analyze(
+def analyze(  # noqa: PLR0913  # what a command chooses, each by its name
     spark: SparkSession | Callable[[], SparkSession],
     run_dirs: Sequence[Path],
     *,
@@ -79,12 +79,13 @@ def analyze(
     again: Again = Again.NOTHING,
     copies: Mapping[Path, str] = MappingProxyType({}),
     bundles: Sequence[Path] = (),
+    judged: Callable[[TraceRun, Run], Run] = lambda _, run: run,
 ) -> Result:
     """Analyse every run at or below the folders given, and return the result.
 
     A session that is still starting (`StartingSession.session`) is waited for only when it is needed.
     `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
-    besides the output.
+    besides the output. `judged` has the last word on a run that was measured.
 
     The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
     the place of an earlier analysis's; what that one found of runs that have not changed since is kept
@@ -106,7 +107,7 @@ def analyze(
         session = spark() if callable(spark) else spark
         try:
             tables = staging(folder)
-            found = _completed(session, runs, marks, known, before, tables)
+            found = _completed(session, runs, marks, known, before, tables, judged)
             publish(folder)
         except BaseException:
             discard(folder)
@@ -132,7 +133,13 @@ def _progress_line(runs: int, kept: int) -> str:
 
 
 def _completed(
-    spark: SparkSession, runs: Sequence[TraceRun], marks: Sequence[str], known: Known, before: Path, tables: Path
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    marks: Sequence[str],
+    known: Known,
+    before: Path,
+    tables: Path,
+    judged: Callable[[TraceRun, Run], Run],
 ) -> dict[int, Run]:
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
     carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
@@ -143,7 +150,8 @@ def _completed(
     results = read_parts(spark, runs, parts, tables)
     read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
     missing = [number for number in range(len(runs)) if number not in known.found]
-    found = {**known.found, **measured_runs(spark, runs, missing, read, tables, free)}
+    measured = measured_runs(spark, runs, missing, read, tables, free)
+    found = {**known.found, **{place: judged(runs[place], run) for place, run in measured.items()}}
     remember(tables, runs, marks, read, found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])
     return found

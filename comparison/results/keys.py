@@ -28,5 +28,6 @@ COMPLETE = "complete"
 GROUP_REQUESTS = ("JoinGroup", "SyncGroup", "LeaveGroup")
 #: Those by which members say that they live, or ask for what is new, as long as a group lasts.
 PERIODIC_REQUESTS = ("Heartbeat", "ConsumerGroupHeartbeat", "AwaitCommand")
-#: Those by which a group's authority makes a change: heartbeats that carry no assignment are none.
+#: Those by which a group's authority makes a change. Heartbeats are none, but where assignments come in their answers:
+#: there all are counted, with and without one.
 AUTHORITY_REQUESTS = (*GROUP_REQUESTS, "ConsumerGroupHeartbeat", "AwaitCommand", "FindCoordinator", "OffsetFetch")

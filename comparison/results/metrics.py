@@ -237,8 +237,8 @@ SWEEP_CHANGE_METRICS: Mapping[str, Meaning] = MappingProxyType(
     {
         AUTHORITY_REQUESTS: Meaning(
             "",
-            "requests of members to the coordinator, and their reads and writes of ZooKeeper, without heartbeats "
-            "that carry nothing",
+            "requests of members to the coordinator, and their reads and writes of ZooKeeper, without Heartbeat; those "
+            "of `consumer` and `server` that carry assignments are counted whether they carry one or not",
         ),
         "detect_ms": Meaning("ms", "time until the authority noticed that a member was gone"),
         "heartbeats_per_s": Meaning("1/s", "heartbeats, or requests for commands, of all members"),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from comparison.simulation.node import CURRENT, NOBODY
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from contextvars import Context
 
@@ -18,42 +17,27 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """What a node runs, as `asyncio.Handle` by its documented methods."""
+    """What a node runs, as `asyncio.Handle` by its documented methods. The loop runs it unless `function` is None."""
 
-    __slots__ = ("_arguments", "_callback", "_context", "is_cancelled", "node")
+    __slots__ = ("arguments", "context", "function", "node")
 
-    def __init__(self, callback: Callable[..., object], arguments: tuple[Any, ...], context: Context) -> None:
-        self._callback: Callable[..., object] | None = callback
-        self._arguments = arguments
-        self._context = context
-        self.is_cancelled = False
+    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], context: Context) -> None:
+        self.function: Callable[..., object] | None = function
+        self.arguments = arguments
+        self.context = context
         self.node: Node = context.get(CURRENT, NOBODY)
 
     def cancel(self) -> None:
-        self.is_cancelled = True
-        self._callback, self._arguments = None, ()  # what they hold is free now
+        self.function, self.arguments = None, ()  # what they hold is free now
 
     def cancelled(self) -> bool:
-        return self.is_cancelled
+        return self.function is None
 
     def get_context(self) -> Context:
-        return self._context
-
-    def run(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run it unless it is cancelled. The loop's handler learns of an exception."""
-        callback = self._callback
-        if callback is None:
-            return
-        try:
-            self._context.run(callback, *self._arguments)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001  # as asyncio does
-            message = f"Exception in callback {callback!r}"
-            loop.call_exception_handler({"message": message, "exception": error, "handle": self})
+        return self.context
 
     def __repr__(self) -> str:
-        return f"<callback {self._callback!r} of {self.node.name}>"
+        return f"<callback {self.function!r} of {self.node.name}>"
 
 
 class Timer(Callback):
@@ -63,13 +47,13 @@ class Timer(Callback):
 
     def __init__(
         self,
-        callback: Callable[..., object],
+        function: Callable[..., object],
         arguments: tuple[Any, ...],
         context: Context,
         when: float,
         cancelled: Callable[[], object],
     ) -> None:
-        super().__init__(callback, arguments, context)
+        super().__init__(function, arguments, context)
         self._when = when
         self._tell = cancelled
         self.is_set = True  #: it is among the loop's timers
@@ -78,7 +62,7 @@ class Timer(Callback):
         return self._when
 
     def cancel(self) -> None:
-        if not self.is_cancelled:
-            super().cancel()
+        if self.function is not None:
+            self.function, self.arguments = None, ()
             if self.is_set:
                 self._tell()

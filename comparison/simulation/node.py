@@ -39,7 +39,7 @@ class Node:
         self.is_busy = False  #: it is still at what it ran last
         self.is_listed = False  #: the loop knows that something is ready
         self.sockets: dict[Socket, None] = {}  #: open ones
-        #: What its machine sends for it once it goes on: it was frozen in the middle of a callback.
+        #: What it sends and traces once it goes on: it was frozen in the middle of a callback.
         self.held: list[Callable[[], None]] = []
 
     def end(self) -> None:

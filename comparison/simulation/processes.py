@@ -1,8 +1,8 @@
 """Processes of a simulated world: nodes that run the code of a run's children.
 
 The runner reaches them as it reaches real ones, by lines and signals. One difference is left: Python cannot stop a
-callback in its middle, so a process that stops itself goes on to the end of its callback; what it sends until then is
-held until it goes on.
+callback in its middle, so a process that stops itself goes on to the end of its callback. What it sends and traces
+until then is held until it goes on, and lost if it is killed; only its own memory has changed already.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import logging
 from contextlib import suppress
+from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -84,12 +85,25 @@ class SimulatedHost(Host):
     def halt(self) -> None:
         self._process.signal(Signals.SIGSTOP)
 
+    def puts_off(self, call: Callable[[], object]) -> bool:
+        """In the rest of a callback in which the process has stopped itself."""
+        node = self._process.node
+        if node.is_frozen:
+            node.held.append(partial(_unless_it_ends, call))
+        return node.is_frozen
+
     def end(self, code: int) -> NoReturn:
         self._process.end(code)
         raise ProcessEnded
 
     def step_clock(self, by_ms: int) -> None:
         cast("WorldClock", self.runtime.clock).step(by_ms)
+
+
+def _unless_it_ends(call: Callable[[], object]) -> None:
+    """Call; the process may end itself by it."""
+    with suppress(ProcessEnded):
+        call()
 
 
 class SimulatedProcess:

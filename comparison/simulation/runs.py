@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import multiprocessing
 import os
 import signal
+import sys
+import traceback
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from comparison.scenarios.plan.links import links_of
+from comparison.scenarios.processes.fork_server import prepare
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from comparison.scenarios.run import runner
+from comparison.scenarios.testbed.group_members import MEMBER_MODULE
 from comparison.scenarios.testbed.quorum import QuorumProxies
+from comparison.scenarios.testbed.testbed import BROKER_MODULE
 from comparison.simulation.processes import SimulatedProcesses
 from comparison.simulation.world import World
 from comparison.simulation.zookeeper_servers import WorldZooKeeper
 from kernel.errors import EnvironmentFault, RebalanceLabError
 from kernel.platform.lean_imports import collect_seldom
 from kernel.platform.ports import ReservedPorts
+from kernel.platform.syncing import forgo_syncing
 from kernel.zookeeper.counters import read_counters
 from kernel.zookeeper.servers import follower_of, leader_of
 from kernel.zookeeper.target import make_servers
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.runner import RunOutcome
+
+T = TypeVar("T")
 
 
 class _Ports:
@@ -65,7 +75,8 @@ def performed(
     provenance: Mapping[str, object],
     on_stage: Callable[[str], None],
 ) -> RunOutcome:
-    """One run in this process."""
+    """One run in this process, which is spent with it."""
+    forgo_syncing()
     world = World(request.parameters.seed, links_of(request.parameters.links))
 
     async def main() -> RunOutcome:
@@ -86,14 +97,42 @@ async def perform(
 
     Raises what `runner.perform` does, and `EnvironmentFault` if the process is killed.
     """
+    next(_LOADING, _nothing)()
+    return await done_in_a_child(partial(performed, request, provenance), interrupted, on_stage)
+
+
+def _load_processes() -> None:
+    for module in (BROKER_MODULE, MEMBER_MODULE):
+        importlib.import_module(module)
+
+
+def _nothing() -> None:
+    """All is loaded."""
+
+
+#: What this process loads before its first run, since each needs it, and before its second one, so that no further
+#: child has to.
+_LOADING = iter((_load_processes, prepare))
+
+
+async def done_in_a_child(
+    work: Callable[[Callable[[str], None]], T],
+    interrupted: asyncio.Event,
+    on_stage: Callable[[str], None],
+) -> T:
+    """Have a child do a piece of work, which is handed what passes its stages on; an interrupt is a SIGTERM to it.
+
+    What it returns is no text. Raises what `work` raises if it is a `RebalanceLabError`, and `EnvironmentFault` if the
+    child has ended without a result.
+    """
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(request, provenance, theirs, os.getpid()), daemon=True)
+    child = context.Process(target=_child, args=(work, theirs, os.getpid()), daemon=True)
     child.start()
     theirs.close()
     stopping = asyncio.create_task(_terminated(child, interrupted))
     try:
-        while isinstance(said := await asyncio.to_thread(_received, ours), str):
+        while isinstance(said := await asyncio.to_thread(received, ours), str):
             on_stage(said)
     finally:
         stopping.cancel()
@@ -102,7 +141,7 @@ async def perform(
         ours.close()
     if isinstance(said, BaseException):
         raise said
-    return said
+    return said  # type: ignore[no-any-return]  # what `work` returned
 
 
 async def _terminated(child: BaseProcess, interrupted: asyncio.Event) -> None:
@@ -110,21 +149,32 @@ async def _terminated(child: BaseProcess, interrupted: asyncio.Event) -> None:
     child.terminate()
 
 
-def _received(connection: Connection) -> str | BaseException | RunOutcome:
+def received(connection: Connection) -> Any:
+    """What a child has said, and a fault if it has ended instead."""
     try:
-        received: str | BaseException | RunOutcome = connection.recv()
-    except EOFError:
+        return connection.recv()
+    except (EOFError, OSError):
         return EnvironmentFault("the process of the simulation has ended without a result")
-    return received
 
 
-def _child(request: RunRequest, provenance: Mapping[str, object], said: Connection, parent: int) -> NoReturn:
+def _child(work: Callable[[Callable[[str], None]], object], said: Connection, parent: int) -> NoReturn:
     set_parent_death_signal(parent)
-    collect_seldom()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+    end_with(lambda: work(said.send), said)
+
+
+def end_with(work: Callable[[], object], said: Connection) -> NoReturn:
+    """Do a piece of work, say what came of it, and end this process: what is left undone stays so."""
+    collect_seldom()
+    code = 1
     try:
-        said.send(performed(request, provenance, said.send))
+        said.send(work())
+        code = 0
     except RebalanceLabError as error:
         said.send(error)
-    os._exit(0)  # what the world has left undone stays so
+        code = 0
+    except BaseException:  # noqa: BLE001  # the process ends here
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)

@@ -37,6 +37,9 @@ class Chance:
     How many turns a node takes in a moment depends on the Python: each has its own asyncio. So no turn draws anything.
     """
 
+    #: Whether each turn counts, also of a node that is ready alone, and may take a while (`lag_ns`).
+    counts_turns = False
+
     def __init__(self, random: Random) -> None:
         self._salt = random.getrandbits(64)
 
@@ -55,6 +58,8 @@ class Chance:
 
 class Priorities(Chance):
     """The one with the highest priority; see the module. The runner, which works at the experiment, is never late."""
+
+    counts_turns = True
 
     def __init__(self, random: Random, changes: int) -> None:
         """`changes`: how many nodes are demoted."""

@@ -87,7 +87,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def next_ns(self) -> int | None:
         """When something happens next, if nothing is ready; None if nothing ever will."""
         timers = self._timers
-        while timers and timers[0][3] is None and timers[0][2].is_cancelled:
+        while timers and timers[0][3] is None and timers[0][2].function is None:
             heapq.heappop(timers)
             self._cancelled -= 1
         return timers[0][0] if timers else None
@@ -120,17 +120,21 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _turn(self) -> None:
         """Let one node run what is ready on it now."""
         runnable = self._runnable
-        place = self._order.place(runnable, self.now_ns)
-        node = runnable[place]
-        runnable[place] = runnable[-1]
-        runnable.pop()
+        order = self._order
+        if len(runnable) == 1 and not order.counts_turns:
+            node = runnable.pop()
+        else:
+            place = order.place(runnable, self.now_ns)
+            node = runnable[place]
+            runnable[place] = runnable[-1]
+            runnable.pop()
         node.is_listed = False
         self._current = node
         try:
             count = self._run_ready(node)
         finally:
             self._current = None
-        busy_ns = self._order.lag_ns(node)
+        busy_ns = order.lag_ns(node) if order.counts_turns else 0
         if self._cost_ns is not None and count and node.kind is not Kind.RUNNER:
             busy_ns += count * self._cost_ns()
         if busy_ns and count:
@@ -149,12 +153,20 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         ready = node.ready
         count = 0
         for _ in range(len(ready)):
+            callback = ready.popleft()
+            function = callback.function
+            if function is None:
+                continue
+            count += 1
+            try:
+                callback.context.run(function, *callback.arguments)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  # as asyncio does
+                message = f"Exception in callback {function!r}"
+                self.call_exception_handler({"message": message, "exception": error, "handle": callback})
             if not node.is_alive or node.is_frozen:
                 break
-            callback = ready.popleft()
-            if not callback.is_cancelled:
-                callback.run(self)
-                count += 1
         return count
 
     def _finished(self, node: Node) -> None:
@@ -183,7 +195,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             _, _, what, arguments = heapq.heappop(timers)
             if arguments is not None:
                 what(*arguments)
-            elif what.is_cancelled:
+            elif what.function is None:
                 self._cancelled -= 1
             else:
                 what.is_set = False
@@ -193,7 +205,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         node = callback.node
         if node.is_alive:
             node.ready.append(callback)
-            if not node.is_listed:
+            if not node.is_listed and node is not self._current:
                 self._list(node)
 
     def _list(self, node: Node) -> None:
@@ -236,7 +248,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def reading_ns(self) -> int:
         """The time, or a nanosecond more than at the last reading: whatever comes later is seen to come later."""
-        self._read_ns = read_ns = max(self.now_ns, self._read_ns + 1)
+        read_ns = self._read_ns + 1
+        if read_ns < self.now_ns:
+            read_ns = self.now_ns
+        self._read_ns = read_ns
         return read_ns
 
     def at_ns(self, when_ns: int, what: Callable[..., object], *arguments: Any) -> None:
@@ -248,7 +263,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
     ) -> Callback:
         made = Callback(callback, args, copy_context() if context is None else context)
-        self._make_ready(made)
+        node = made.node
+        if node.is_alive:
+            node.ready.append(made)
+            if not node.is_listed and node is not self._current:
+                self._list(node)
         return made
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
@@ -273,7 +292,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Its timers call this."""
         self._cancelled += 1
         if self._cancelled > max(_CANCELLED_MAX, len(self._timers) // 2):
-            self._timers = [timer for timer in self._timers if timer[3] is not None or not timer[2].is_cancelled]
+            self._timers = [timer for timer in self._timers if timer[3] is not None or timer[2].function is not None]
             heapq.heapify(self._timers)
             self._cancelled = 0
 

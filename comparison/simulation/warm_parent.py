@@ -12,14 +12,12 @@ import multiprocessing
 import os
 import resource
 import signal
-import sys
-import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
-from kernel.errors import EnvironmentFault, RebalanceLabError
-from kernel.platform.lean_imports import collect_seldom
+from comparison.simulation.runs import end_with, received
+from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +48,7 @@ class WarmParent(Generic[T]):
         """
         with suppress(OSError):  # it has been stopped
             self._ours.send((kind, arguments))
-        said = await asyncio.to_thread(_received, self._ours)
+        said = await asyncio.to_thread(received, self._ours)
         if isinstance(said, BaseException):
             raise said
         return said  # type: ignore[no-any-return]  # what `work` returned
@@ -59,13 +57,6 @@ class WarmParent(Generic[T]):
         """Kill it, with a child that is at work. Idempotent."""
         self._process.kill()
         await asyncio.to_thread(self._process.join)
-
-
-def _received(connection: Connection) -> Any:
-    try:
-        return connection.recv()
-    except (EOFError, OSError):
-        return EnvironmentFault("the process of the simulations has ended without a result")
 
 
 def _serve(
@@ -94,19 +85,8 @@ def _serve(
 
 def _child(work: Callable[..., object], arguments: tuple[Any, ...], asked: Connection) -> NoReturn:
     set_parent_death_signal(os.getppid())
-    collect_seldom()
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX + 1))
-    code = 1
-    try:
-        asked.send(work(*arguments))
-        code = 0
-    except RebalanceLabError as error:
-        asked.send(error)
-        code = 0
-    except BaseException:  # noqa: BLE001  # the process ends here
-        traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(code)  # what the world has left undone stays so
+    end_with(lambda: work(*arguments), asked)
 
 
 def _how_ended(code: int) -> str:

@@ -46,12 +46,10 @@ class WorldClock:
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
         self._stepped_ms = 0
+        self.monotonic_ns = loop.reading_ns
 
     def step(self, by_ms: int) -> None:
         self._stepped_ms += by_ms
-
-    def monotonic_ns(self) -> int:
-        return self._loop.reading_ns()
 
     def wall_ms(self) -> int:
         return _BEGINNING_MS + (self._loop.now_ns - _UPTIME_NS) // NS_PER_MS + self._stepped_ms
@@ -89,6 +87,7 @@ class World:
             cost_ns=links.costs(self.random("costs")),
         )
         self._starting_ns = links.starts(self.random("starts"))
+        self._disk_ns = links.disks(self.random("disks"))
         self._between_servers = partial(links.delays(self.random("ensemble")), Kind.ZOOKEEPER, Kind.ZOOKEEPER)
         self.nodes: list[Node] = []
         self.runner = self.node("runner", Kind.RUNNER)
@@ -121,7 +120,7 @@ class World:
             clock=self.clock(),
             stopwatch=self.loop.time,
             random=self.random(node.name),
-            threads=InlineThreads(),
+            threads=InlineThreads(self._disk_ns),
             instead={
                 Listener: SimulatedListener,
                 Readiness: SimulatedReadiness,

@@ -100,6 +100,8 @@ def _of_stage(stage: Stage) -> dict[str, float]:
     periodic = sum(requests.get(api, 0) for api in PERIODIC_REQUESTS)
     return {
         **{name: value for name, value in timed.items() if value is not None},
+        "rounds": stage.rounds,
+        "moved": stage.moved,
         "unowned_partition_s": stage.unowned_partition_s,
         "group_requests": sum(requests.get(api, 0) for api in GROUP_REQUESTS),
         "authority_requests": sum(requests.get(api, 0) for api in AUTHORITY_REQUESTS) + stage.zk_writes,

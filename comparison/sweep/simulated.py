@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
@@ -20,11 +18,10 @@ import pyarrow as pa
 
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
-from comparison.scenarios.processes.parent_death import set_parent_death_signal
 
 # What computes a large group is loaded once, and not by every child that is forked for one.
 from comparison.simulation.deciding import group as _loaded_before_forking  # noqa: F401
-from comparison.simulation.runs import perform
+from comparison.simulation.runs import done_in_a_child, perform
 from comparison.sweep.large import Method, figures_of
 from comparison.sweep.run import discarded, load_kept_files, planned_before, read_plan, record_in, request_of
 from comparison.sweep.state import RecordedRun, RunStatus, status_of
@@ -32,7 +29,7 @@ from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -103,10 +100,8 @@ class _Perform:
         for place in (place for batch in batches for place in batch["place"].to_pylist()):
             run = _planned(self._folder).runs[place]
             try:
-                if run.cell.by == Method.FULL_STACK:
-                    asyncio.run(self._perform(run))
-                else:
-                    self._compute(run)
+                made = self._perform if run.cell.by == Method.FULL_STACK else self._compute
+                asyncio.run(made(run))
             except UserError as error:
                 yield pa.record_batch({"place": [place], "error": [str(error)]})
 
@@ -114,12 +109,15 @@ class _Perform:
         request = request_of(self._folder, run, ZOOKEEPER, simulated=True)
         await perform(request, self._about, asyncio.Event(), lambda _: None)
 
-    def _compute(self, run: SweepRun) -> None:
+    async def _compute(self, run: SweepRun) -> None:
         """A large group, in a process that is spent with it; what came of it is in `run.json` alone."""
         parameters = run.planned.parameters
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(1, context, _begin_to_compute, (os.getpid(),)) as pool:
-            figures = pool.submit(figures_of, run.cell.scenario, run.cell.design, parameters).result()
+
+        def computed(_: Callable[[str], None]) -> dict[str, float]:
+            gc.disable()  # the members of a group stay: searching them for garbage finds none
+            return figures_of(run.cell.scenario, run.cell.design, parameters)
+
+        figures = await done_in_a_child(computed, asyncio.Event(), lambda _: None)
         record = RecordedRun(
             scenario=run.cell.scenario,
             design=run.cell.design,
@@ -129,12 +127,6 @@ class _Perform:
         )
         run_dir = run_dir_of(self._folder, run.folder)
         write_json(run_dir / RUN_FILE, {**self._about, "by": run.cell.by, **msgspec.to_builtins(record)})
-
-
-def _begin_to_compute(parent: int) -> None:
-    """Only one group is computed here, and its members stay: searching them for garbage finds none."""
-    set_parent_death_signal(parent)
-    gc.disable()
 
 
 _read: dict[Path, SweepPlan] = {}

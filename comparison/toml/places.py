@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.errors import ConfigurationError
 from kernel.trace.check import is_shallow
+from kernel.trace.limits import DETAIL_DEPTH_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,11 @@ _BASIC = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"'[^']*'")
 _LONG = re.compile(r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*\'{3,5}', re.DOTALL)
 _PLAIN = re.compile(r"[^,\]}\n#]*")
-
+#: At the beginning of a line or behind a bracket or comma; no part may go over the end of a line.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DEEP_KEY = re.compile(
+    rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DETAIL_DEPTH_MAX + 1}}}", re.MULTILINE
+)
 
 _NESTED = "too many tables or arrays inside each other"
 
@@ -63,6 +68,9 @@ class Located(NamedTuple):
 
 def located(text: str) -> Located:
     """Parse a TOML text. Raises `NotToml`."""
+    if deep := _DEEP_KEY.search(text):
+        # Refused in any case, and the standard library's parser takes a time for it that is quadratic in the dots.
+        raise NotToml(_NESTED, _place(_line_starts(text), deep.start()))
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -107,7 +115,7 @@ class _Scanner:
             else:
                 self._pair(above)
             self._skip()
-        starts = [0, *(match.end() for match in re.finditer("\n", self._text))]
+        starts = _line_starts(self._text)
         return {path: _place(starts, at) for path, at in self._found.items()}
 
     def _header(self) -> Path:
@@ -195,6 +203,10 @@ class _Scanner:
             raise AssertionError(f"not as tomllib reads it: {self._text[self._at : self._at + 20]!r}")
         self._at = match.end()
         return match[0]
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer("\n", text))]
 
 
 def _place(starts: list[int], at: int) -> Place:

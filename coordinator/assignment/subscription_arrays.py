@@ -7,6 +7,7 @@ data): a malformed subscription has no topics, malformed user data claim nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
     from coordinator.assignment.claimed_partitions import Pieces
 
-_NO_TOPICS = np.empty(0, np.int64)
+
+@cache
+def _no_topics() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
 
 
 class Claims(NamedTuple):
@@ -174,7 +178,7 @@ def _gather(members: Mapping[str, bytes]) -> _Group:
     return _Group(
         roster,
         names,
-        tuple([_NO_TOPICS if out else read for read, out in zip(topics, broken, strict=True)]),
+        tuple([_no_topics() if out else read for read, out in zip(topics, broken, strict=True)]),
         data,
         np.where(broken | (user_data_at == NOWHERE), NOWHERE, data.begins + user_data_at),
         data.begins + user_data_ends,
@@ -195,7 +199,7 @@ class _Heads:
     def __init__(self, names: TopicNames) -> None:
         self._names = names
         self._last = b"\0\0\0\0"  #: the last array of topics, as bytes ...
-        self._last_codes = _NO_TOPICS  #: ... and as numbers
+        self._last_codes = _no_topics()  #: ... and as numbers
         #: For each subscription: its version, or -1 if malformed; begin and end of the user data, or NOWHERE; begin of
         #: the owned partitions. Positions count from the subscription's first byte.
         self.read_so_far: list[tuple[int, int, int, int]] = []
@@ -209,7 +213,7 @@ class _Heads:
             user_data = reader.bytes_or_null()
         except MalformedMetadata:
             self.read_so_far.append((-1, NOWHERE, NOWHERE, NOWHERE))
-            return _NO_TOPICS
+            return _no_topics()
         at = reader.position
         self.read_so_far.append((version, NOWHERE if user_data is None else at - len(user_data), at, at))
         return topics

@@ -6,6 +6,7 @@ up one by one, so that accidental or malicious collisions make no difference.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 
-#: Masks of the first 0 to 8 bytes of a little-endian word.
-_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  #: odd, and its bits look random
-_HALF = np.uint64(32)
+_FACTOR = 0x9E3779B97F4A7C15  #: odd, and its bits look random
+_HALF = 32
+
+
+@cache
+def _masks() -> NDArray[np.uint64]:
+    """Of the first 0 to 8 bytes of a little-endian word."""
+    return np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
 class TopicNames:
@@ -112,7 +117,7 @@ def is_utf8(name: bytes) -> bool:
 def _words(data: Bytes, begins: NDArray[np.int64], lengths: NDArray[np.int64], offset: int) -> NDArray[np.uint64]:
     """Return eight bytes of each name from `offset` on, zero beyond its end."""
     places = np.minimum(begins + offset, len(data.words) - 1)
-    words: NDArray[np.uint64] = data.words[places] & _MASKS[np.clip(lengths - offset, 0, 8)]
+    words: NDArray[np.uint64] = data.words[places] & _masks()[np.clip(lengths - offset, 0, 8)]
     return words
 
 

@@ -214,10 +214,13 @@ class MemberRunner(ABC, Generic[M, L, X]):
 
     # -- the machine --------------------------------------------------------------------------------------------------
 
-    def feed(self, event: events.Event) -> None:
-        """Step the member (the only way to change it), perform the effects, set the timer, wake waiters."""
+    def feed(self, event: events.Event, at_ns: int = 0) -> None:
+        """Step the member (the only way to change it), perform the effects, set the timer, wake waiters.
+
+        It is `at_ns` at least.
+        """
         before = self.member
-        self.member, wanted = self._logic.step(before, event, self._now())
+        self.member, wanted = self._logic.step(before, event, max(self._now(), at_ns))
         self._link.name(self.member.member_id)
         for effect in wanted:
             self._perform(effect)
@@ -268,7 +271,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
 
     def _tick(self) -> None:
         self._timer = None
-        self.feed(events.Ticked())
+        self.feed(events.Ticked(), self._due_ns or 0)  # its loop may fire a timer nanoseconds too soon
 
     def _now(self) -> int:
         return self._context.runtime.clock.monotonic_ns()

@@ -71,6 +71,7 @@ class PollingConsumer(ABC, Generic[S, C]):
         self._runtime = runtime
         self._clock = runtime.clock
         self._changed = asyncio.Event()
+        self._has_waited = False  #: the last poll has waited, and let others run
         self._client = ClusterClient(
             config.bootstrap_servers,
             config.client_id,
@@ -145,17 +146,21 @@ class PollingConsumer(ABC, Generic[S, C]):
         if not self._subscribed:
             raise UserError("subscribe before you poll")
         limit = min(max_records, self._config.max_poll_records)
-        deadline = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
-        await asyncio.sleep(0)  # polls that never wait must not starve heartbeats and other tasks
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000  # by the clock that fires the timer: it never comes too soon
+        deadline_ns = self._clock.monotonic_ns() + timeout_ms * NS_PER_MS
+        if not self._has_waited:
+            await asyncio.sleep(0)  # polls that never wait must not starve heartbeats and other tasks
+        self._has_waited = False
         while True:
             self._changed.clear()
-            await self._poll_streams(deadline)
+            await self._poll_streams(deadline_ns)
             batches = self._fetcher.take(limit)
-            remaining_ns = deadline - self._clock.monotonic_ns()
-            if batches or remaining_ns <= 0:
+            if batches or loop.time() >= deadline_s:
                 return batches  # no await since `take`: a cancelled poll loses no records
-            timer = asyncio.get_running_loop().call_later(remaining_ns / 1e9, self._changed.set)
+            timer = loop.call_at(deadline_s, self._changed.set)
             try:
+                self._has_waited = not self._changed.is_set()
                 await self._changed.wait()
             finally:
                 timer.cancel()

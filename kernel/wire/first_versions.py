@@ -13,6 +13,7 @@ sends OffsetCommit 0 and OffsetFetch 0, pykafka OffsetCommit 1. The versions (th
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.types import BrokerId
@@ -22,7 +23,7 @@ from kernel.wire.schema_classes import Column, Schema, array_of
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _REPLICA = Column("int32", BrokerId, BrokerId(-1))  #: -1: the client is a consumer
 _BYTES_MAX = Column("int32", i32, i32(2**31 - 1))
@@ -115,16 +116,23 @@ def _offset_fetch_response() -> type[Any]:
     return schema.whole("OffsetFetchResponse", topics=array_of(topic))
 
 
-#: {(API, version): class}
-REQUESTS: Mapping[tuple[int, int], type[Any]] = {
-    **{(Api.Fetch, version): _fetch_request(version) for version in range(4)},
-    (Api.ListOffsets, 0): _list_offsets_request(),
-    **{(Api.OffsetCommit, version): _offset_commit_request(version) for version in range(2)},
-    (Api.OffsetFetch, 0): _offset_fetch_request(),
+#: What makes the class of a message, by its API and version. Few processes meet such a client.
+_REQUESTS: Mapping[tuple[int, int], Callable[[], type[Any]]] = {
+    **{(Api.Fetch, version): partial(_fetch_request, version) for version in range(4)},
+    (Api.ListOffsets, 0): _list_offsets_request,
+    **{(Api.OffsetCommit, version): partial(_offset_commit_request, version) for version in range(2)},
+    (Api.OffsetFetch, 0): _offset_fetch_request,
 }
-RESPONSES: Mapping[tuple[int, int], type[Any]] = {
-    **{(Api.Fetch, version): _fetch_response(version) for version in range(4)},
-    (Api.ListOffsets, 0): _list_offsets_response(),
-    **{(Api.OffsetCommit, version): _offset_commit_response(version) for version in range(2)},
-    (Api.OffsetFetch, 0): _offset_fetch_response(),
+_RESPONSES: Mapping[tuple[int, int], Callable[[], type[Any]]] = {
+    **{(Api.Fetch, version): partial(_fetch_response, version) for version in range(4)},
+    (Api.ListOffsets, 0): _list_offsets_response,
+    **{(Api.OffsetCommit, version): partial(_offset_commit_response, version) for version in range(2)},
+    (Api.OffsetFetch, 0): _offset_fetch_response,
 }
+
+
+@cache
+def first_version(api: int, version: int, *, request: bool) -> type[Any] | None:
+    """The class of a message that is too old for kio; None if it is not."""
+    make = (_REQUESTS if request else _RESPONSES).get((api, version))
+    return None if make is None else make()

@@ -12,7 +12,8 @@ from typing import Any
 
 from kio.index import UnknownEntity, load_request_schema, load_response_schema
 
-from kernel.wire import first_versions, server_messages
+from kernel.wire import server_messages
+from kernel.wire.first_versions import first_version
 from kernel.wire.versions import SERVED, Api
 
 
@@ -63,13 +64,10 @@ def is_flexible(entity: type[Any]) -> bool:
     return bool(entity.__flexible__)
 
 
-_OWN_REQUESTS = {**first_versions.REQUESTS, **server_messages.REQUESTS}
-_OWN_RESPONSES = {**first_versions.RESPONSES, **server_messages.RESPONSES}
-
-
 def entity_class(api: Api, version: int, *, request: bool) -> type[Any]:
     """The class of a whole message: kio's, or our own where kio has none. Raises kio's `UnknownEntity`."""
-    own = (_OWN_REQUESTS if request else _OWN_RESPONSES).get((api, version))
+    own = (server_messages.REQUESTS if request else server_messages.RESPONSES).get((api, version))
+    own = own or first_version(api, version, request=request)
     if own is not None:
         return own
     return load_request_schema(api, version) if request else load_response_schema(api, version)

@@ -248,6 +248,8 @@ def length_of(value: int) -> bytes:
 
 
 def _duration_ms(value: Any) -> int:
+    if type(value) is int:
+        return value
     given = value if isinstance(value, datetime.timedelta) else datetime.timedelta(milliseconds=value)
     return round(given.total_seconds() * 1000)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import sys
 from itertools import count
 from pathlib import Path
@@ -18,9 +20,13 @@ from comparison.scenarios.plan.vocabulary import FreezeOwner
 from comparison.scenarios.testbed import testbed
 from kernel.designs import EAGER
 from kernel.trace.listed_file import run_file
+from tests.faults.planted_broker import PLANTED
 from tests.support.commands.called import code_of
+from tests.support.planted.bugs import BUGS
+from tests.support.planted.schedules import SHRUNK
 
-UNFENCED = "tests.faults.unfenced_broker"
+UNFENCED = "unfenced commit"
+ROOT = Path(__file__).resolve().parents[2]
 SEED = 1
 STEPS_MAX, DRAWN_MAX = 5, 7
 #: A schedule takes half a minute on a busy machine; the seed's third one is the first that shows the bug.
@@ -35,6 +41,13 @@ def freezes(number: int) -> bool:
 
 #: Whatever faults the table has: more of them change what a number draws.
 NUMBER = next(number for number in count(1) if freezes(number))
+
+
+def plant_in_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real processes of brokers accept what they should refuse."""
+    monkeypatch.setattr(testbed, "BROKER_MODULE", "tests.faults.planted_broker")
+    monkeypatch.setenv(PLANTED, UNFENCED)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # no process finds what is in its folder
 
 
 def assert_found_and_shrunk(said: str, folder: Path) -> None:
@@ -57,7 +70,7 @@ def test_a_missing_fence_is_found_among_a_seeds_first_schedules_and_shrunk_to_fe
 ) -> None:
     """Nobody selects a schedule: they come as `fuzz --seed 1` draws them, one at a time to stop at the first find."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(testbed, "BROKER_MODULE", UNFENCED)
+    plant_in_brokers(monkeypatch)
     given = ("--design", "eager", "--seed", str(SEED), "--schedules", "1", "--tries", "2")
     for number in range(1, SEARCHED_MAX + 1):
         folder = tmp_path / str(number)
@@ -75,12 +88,33 @@ def test_a_coordinator_without_its_fence_is_found_and_shrunk_to_few_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr(testbed, "BROKER_MODULE", UNFENCED)
+    plant_in_brokers(monkeypatch)
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     given = ("--design", "eager", "--seed", str(SEED), "--first", str(NUMBER), "--schedules", "1", "--tries", "2")
     assert code_of("fuzz", *given, "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
     assert not {child.pid for child in psutil.Process().children(recursive=True)} - before
     assert_found_and_shrunk(capsys.readouterr().out, tmp_path)
+
+
+@pytest.mark.faults
+@pytest.mark.long
+def test_what_a_simulated_search_found_breaks_the_same_promise_by_the_command_for_real_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    BUGS[UNFENCED].plant(monkeypatch.setattr)
+    number = str(SHRUNK[UNFENCED].number)
+    search = ("--simulated", "--design", "eager", "--seed", str(SEED), "--first", number, "--schedules", "1")
+    assert code_of("fuzz", *search, "--format", "json", "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
+    (found,) = json.loads(capsys.readouterr().out)["counterexamples"]
+
+    plant_in_brokers(monkeypatch)
+    _, *command = shlex.split(found["to_repeat_live"])
+    assert code_of(*command, "--format", "json", "--output", str(tmp_path)) == Exit.NOT_AS_EXPECTED
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    broken = {each["check"] for each in run["verdicts"] if each["outcome"] == "not as expected"}
+    assert broken & BUGS[UNFENCED].breaks
+    assert "simulated" not in run["parameters"]
 
 
 @pytest.mark.faults

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 
 import pytest
+
+from tests.support.lean_child import lean_command
 
 
 @pytest.mark.parametrize(
@@ -17,8 +18,7 @@ import pytest
     ],
 )
 def test_mutated_answers_and_batches_are_decoded_or_refused_within_little_memory(answers: int, seed: int) -> None:
-    module = "tests.hostile.decoded_in_a_child"
-    command = [sys.executable, "-m", "tests.support.lean_child", module, str(answers), str(seed)]
+    command = lean_command("tests.hostile.decoded_in_a_child", answers, seed)
     child = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert child.returncode == 0, child.stderr[-3000:]
     output = re.fullmatch(r"(\d+) answers, (\d+) refused; (\d+) batches, (\d+) refused\n", child.stdout)

@@ -11,11 +11,13 @@ from comparison.logs import set_inherited_level
 from comparison.playground.simulated.exchange import Asked, Begin, Finish, Give, GoOn
 from comparison.playground.simulated.played_world import PlayedWorld
 from kernel.platform.lean_imports import collect_seldom
+from kernel.platform.syncing import forgo_syncing
 
 
 def main() -> None:
     set_inherited_level()
     collect_seldom()
+    forgo_syncing()
     world: PlayedWorld | None = None
     for line in sys.stdin.buffer:
         asked = msgspec.json.decode(line, type=Asked)

@@ -7,6 +7,7 @@ A text says it, as `--link` takes it and a result keeps it: parts with commas be
 - `member-broker=1ms±.5`: that of packets between two kinds of processes, in both directions.
 - `cost=20us±5`: how long a process is busy with each callback; without it, computing takes no time.
 - `start=50ms±20`: how long a new process takes until it runs; without it, it is there at once.
+- `disk=2ms±1`: how long a broker's disk takes for each group of writes; without it, they are stored at once.
 - `priorities=3`: processes have drawn priorities, by which they take turns, and at so many moments one becomes the
   last, and slow for a while (`comparison.simulation.scheduling`); without it, who is ready comes in any order.
 
@@ -41,7 +42,7 @@ _UNIT = "(s|ms|us|µs|μs|ns)"
 _TIME = re.compile(rf"{_NUMBER} ?{_UNIT}(?: ?(?:±|\+-|\+/-) ?{_NUMBER} ?{_UNIT}?)?")
 #: A longer delay outlasts every timer: a mistake.
 _MOST_NS = 10 * _UNITS["s"]
-_COST, _START, PRIORITIES = "cost", "start", "priorities"
+_COST, _START, _DISK, PRIORITIES = "cost", "start", "disk", "priorities"
 _PRIORITIES_MAX = 9
 _EXAMPLES = "or a time such as 1ms±0.5, member-broker=1ms±0.5, cost=20us"
 
@@ -99,12 +100,14 @@ class Links:
     between: Mapping[frozenset[Kind], Duration] = field(default_factory=dict)
     cost: Duration | None = None  #: of each callback
     start: Duration | None = None  #: of a new process
+    disk: Duration | None = None  #: of each group of a broker's writes
     priorities: int = 0  #: how often one becomes the last; 0: there are none
 
     def __str__(self) -> str:
         named = [name for name, usual in PRESETS.items() if usual == self.usual]
         pairs = [f"{one}-{other}={self.between[ends]}" for ends, (one, other) in _PAIRS.items() if ends in self.between]
-        work = [f"{name}={time}" for name, time in ((_COST, self.cost), (_START, self.start)) if time is not None]
+        times = ((_COST, self.cost), (_START, self.start), (_DISK, self.disk))
+        work = [f"{name}={time}" for name, time in times if time is not None]
         priorities = [f"{PRIORITIES}={self.priorities}"] if self.priorities else []
         return ",".join([*(named or [str(self.usual)]), *pairs, *work, *priorities])
 
@@ -132,6 +135,10 @@ class Links:
         """Draws how long new processes take until they run, in nanoseconds; None if they are there at once."""
         return _drawn(self.start, random)
 
+    def disks(self, random: Random) -> Callable[[], int] | None:
+        """Draws how long groups of writes take, in nanoseconds; None if they are stored at once."""
+        return _drawn(self.disk, random)
+
 
 def _drawn(time: Duration | None, random: Random) -> Callable[[], int] | None:
     if time is None:
@@ -155,7 +162,7 @@ def links_of(text: str) -> Links:
             if usual is not None:
                 raise ConfigurationError(f"--link {part}: how far all processes are apart is said twice. Leave one out")
             usual = _usual(part)
-        elif ends in (_COST, _START):
+        elif ends in (_COST, _START, _DISK):
             if ends in work:
                 raise ConfigurationError(f"--link {ends} is given twice. Leave one out")
             work[ends] = _duration(part, time)
@@ -168,8 +175,8 @@ def links_of(text: str) -> Links:
             between[pair] = _duration(part, time)
     without = Links(usual=usual or _ONE_MACHINE)
     between = {ends: given for ends, given in between.items() if given != without.delay(*_PAIRS[ends])}
-    cost, start = (said if (said := work.get(name)) and said.ns else None for name in (_COST, _START))
-    return replace(without, between=between, cost=cost, start=start, priorities=priorities)
+    timed = {name: said for name, said in work.items() if said.ns}
+    return replace(without, between=between, priorities=priorities, **timed)
 
 
 def canonical(texts: Iterable[str]) -> str:
@@ -195,7 +202,7 @@ def _pair(part: str, ends: str) -> frozenset[Kind]:
     kinds = [*map(str, Kind)]
     names = ends.split("-")
     if len(names) != 2:
-        known = f"two of {', '.join(kinds)} with a dash between them, {_COST} or {_START}"
+        known = f"two of {', '.join(kinds)} with a dash between them, {_COST}, {_START} or {_DISK}"
         raise ConfigurationError(f"--link {part}: {ends!r} is no link. Use {known}")
     for name in names:
         if name not in kinds:

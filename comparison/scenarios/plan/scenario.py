@@ -50,6 +50,7 @@ class Scenario:
     #: and all those of another scenario of the catalogue.
     checks: tuple[str, ...] = ()
     like: str = ""
+    only_promises: bool = False  #: judged as the fuzzer judges, at the end, whatever happens at once on the way
     plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`comparison.scenarios.extending`)
 
     @property

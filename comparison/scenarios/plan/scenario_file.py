@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     PluginLoader = Callable[[str, Path], object]
 
 _EXPECTATIONS, _STEP = "expectations", "step"
-_OF_EXPECTATIONS = ("like", "checks")
+_OF_EXPECTATIONS = ("like", "checks", "only_promises")
 #: A file may leave these out.
 _MAY_BE_EMPTY: Mapping[str, object] = {"symptom": "", "look_for": ()}
 #: The settings have a table of their own.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LINE_MAX = 110
 #: Written as tables, after everything else.
-_TABLES = ("steps", "like", "checks")
+_TABLES = ("steps", "like", "checks", "only_promises")
 
 
 def as_file(scenario: Scenario) -> str:
@@ -31,7 +31,8 @@ def as_file(scenario: Scenario) -> str:
             lines += ["", f"[{name}]", *_pairs(value)]
     ours = scenario.name in CATALOGUE
     like, checks = scenario.like or (scenario.name if ours else ""), () if ours else scenario.checks
-    expected = ({"like": like} if like else {}) | ({"checks": checks} if checks else {})
+    expected = {"like": like, "checks": checks, "only_promises": scenario.only_promises}
+    expected = {name: value for name, value in expected.items() if value}
     if expected:
         lines += ["", "[expectations]", *_pairs(expected)]
     for step in scenario.steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,8 @@ class ChildTrace(TraceWriter):
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object
     ) -> None:
         if str(fields.get("group", "")).startswith(APPLICATIONS):
+            return
+        if self._host.puts_off(partial(self.emit, kind, member=member, stream=stream, cause=cause, **fields)):
             return
         try:
             super().emit(kind, member=member, stream=stream, cause=cause, **fields)

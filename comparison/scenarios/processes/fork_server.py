@@ -27,7 +27,7 @@ import msgspec
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
 from kernel.errors import EnvironmentFault
 from kernel.platform.interpreter import module_command
-from kernel.platform.lean_imports import import_lean, importing
+from kernel.platform.lean_imports import import_lean, importing, load_numpy
 from kernel.runtime import REAL
 from kernel.wire.versions import Api
 
@@ -296,6 +296,12 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def prepare() -> None:
+    """Load what most children need with their first messages, once and for all of them."""
+    load_numpy()
+    importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
+
+
 def main() -> None:
     import_lean()
     channel = socket.socket(fileno=int(sys.argv[1]))
@@ -303,7 +309,7 @@ def main() -> None:
     with importing():
         for module in sys.argv[3:]:
             importlib.import_module(module)
-        importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
+        prepare()
     _serve(channel)
 
 

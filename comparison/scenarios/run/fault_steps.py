@@ -89,13 +89,12 @@ class Faults(StepPerformer):
         expires and the coordinator removes it, and cut its connections to the coordinator, which would notify it at
         once. The others: cut its connections to the coordinator, at the proxy in front of the broker.
         """
-        victim = self._members.victim
         links = []
         if self._design.zookeeper_sessions:
             links.append(_FOLLOWER)
         if self._design.coordinator:
-            links.append(f"{victim}->authority")
-        await self._cut(step.over_ms, victim, links)
+            links.append(f"{self._members.victim}->authority")
+        await self._cut(step.over_ms, self._victim(), links)
 
     async def cut_ensemble(self, step: CutEnsemble) -> None:
         """Cut a ZooKeeper server off, and with it its client.
@@ -103,8 +102,11 @@ class Faults(StepPerformer):
         zookeeper: the victim. The other designs: only the coordinating broker. In server the members have sessions as
         well, but with the other two servers.
         """
-        victim = "" if self._design.coordinator else self._members.victim
-        await self._cut(step.over_ms, victim, [_FOLLOWER])
+        await self._cut(step.over_ms, "" if self._design.coordinator else self._victim(), [_FOLLOWER])
+
+    def _victim(self) -> str:
+        """The process that is now at the place which was chosen before the start."""
+        return self._members.process_at(self._members.victim)
 
     async def _cut(self, over_ms: int, victim: str, links: list[str]) -> None:
         """Cut, let the others take over, request commits, hold the cut for its full length, heal."""

@@ -337,6 +337,7 @@ def _detail(request: RunRequest) -> dict[str, object]:
         **({"simulated": True} if request.clock is TimeSource.SIMULATED else {}),
         **({"warnings": list(request.warnings)} if request.warnings else {}),
         "checks": list(judged_by(request.scenario)),
+        **({"only_promises": True} if request.scenario.only_promises else {}),
         "counts_predicted": counts_predicted(request.scenario),
     }
 

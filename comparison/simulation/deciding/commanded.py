@@ -17,7 +17,7 @@ from coordinator.membership.server import effects, events
 from coordinator.membership.server.member import ServerMember
 from coordinator.membership.server.reactions import AWAIT
 from coordinator.protocol.server.commands import AwaitCommand
-from kernel.clock import NS_PER_S
+from kernel.clock import NS_PER_MS, NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,9 @@ class CommandedMember(CountedMember):
                 raise AssertionError(f"unknown effect {effect}")
 
     def _register(self, effect: effects.Register) -> None:
-        member_id, timeout_ms = f"{GROUP}_{self.name}", self._config.session_timeout_ms
+        # Members are in the order of their ids, which is that of their starts: who joins is the last.
+        now_ms, timeout_ms = self._heap.now_ns // NS_PER_MS, self._config.session_timeout_ms
+        member_id = f"{GROUP}_simulated-{now_ms}-{self._session:08x}"
         self._around.ledger.znode_operations["writes"] += 1
 
         def create() -> None:

@@ -45,6 +45,16 @@ class CountedCoordinator:
         self._waiting: dict[int, Callable[[Any], None]] = {}
         self._due: dict[TimerKey, int] = {}
 
+    @property
+    def generation(self) -> int:
+        """The group's: its epoch, in the `consumer` design; 0 as long as there is no group."""
+        classic, server, consumer = self.machine.classic, self.machine.server, self.machine.consumer
+        return (
+            sum(group.generation for group in classic.groups.values())
+            + sum(group.generation for group in server.groups.values())
+            + sum(group.epoch for group in consumer.groups.values())
+        )
+
     def ask(self, request: Callable[[int], Any], answered: Callable[[Any], None]) -> None:
         """A request has arrived; `answered` is called with its answer, now or later."""
         token = next(self._tokens)

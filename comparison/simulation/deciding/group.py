@@ -57,6 +57,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     change: str  #: form, join or crash
     members: int  #: after it
+    rounds: int  #: generations that the group went through, or epochs
+    moved: int  #: how often a partition got another owner
     converge_ms: float | None  #: until every partition had one owner; None: it did not
     unowned_partition_s: float
     detect_ms: float | None  #: until the authority noticed a loss
@@ -134,9 +136,9 @@ class CountedGroup:
         """One more member starts."""
         return self._stage(JOIN, self._add)
 
-    def crash(self) -> Stage:
-        """A member that owns partitions is killed."""
-        owners = [each for each in self._members if each.is_alive and each.member.owned]
+    def crash(self, name: str = "") -> Stage:
+        """A member that owns partitions is killed: this one, or any."""
+        owners = [each for each in self._members if each.is_alive and each.member.owned and name in ("", each.name)]
         victim = self._random.choice(owners)
         self._killed += 1
         return self._stage(CRASH, victim.kill)
@@ -150,6 +152,7 @@ class CountedGroup:
         self._wait_for_phase()
         self._ledger.begin()
         self._coordinator.cpu_ns = 0
+        generation = self._coordinator.generation
         make()
         began_ns = self._heap.now_ns
         hold_ns = (_SETTLED_HEARTBEATS * self._interval_ms + self._made.delay_ms) * NS_PER_MS
@@ -159,6 +162,8 @@ class CountedGroup:
         return Stage(
             change=change,
             members=len(self._members) - self._killed,
+            rounds=self._coordinator.generation - generation,
+            moved=ledger.moved,
             converge_ms=ledger.converge_ms,
             unowned_partition_s=round(ledger.unowned_partition_s, 6),
             detect_ms=ledger.detect_ms,

@@ -23,7 +23,9 @@ class Ledger:
         self.znode_operations: Counter[str] = Counter()  #: reads and writes of members, and what they were notified of
         self.detected_ns: int | None = None  #: when the authority noticed the loss of a member
         self._heap = heap
+        self.moved = 0  #: how often a partition got another owner than its last one
         self._owners: dict[tuple[str, int], int] = {}
+        self._last: dict[tuple[str, int], str] = {}  #: who owned each partition last
         self._wanted = partitions
         self._owned = 0  #: partitions with any owner
         self._owned_once = 0
@@ -36,16 +38,21 @@ class Ledger:
         self.requests.clear()
         self.znode_operations.clear()
         self.detected_ns = None
+        self.moved = 0
         self._began_ns, self._unowned_ns = self._heap.now_ns, 0
         self._settled_ns = self._heap.now_ns
 
-    def take(self, event: Emit) -> None:
+    def take(self, event: Emit, member: str) -> None:
         """What a member says of its partitions."""
         if event.kind in CLAIMS:
             listed = event.fields["partitions"]
             assert isinstance(listed, list)
+            partitions = [(each["topic"], each["partition"]) for each in listed]
             by = 1 if event.kind == "partitions_assigned" else -1
-            self._claim(((each["topic"], each["partition"]) for each in listed), by)
+            if by > 0:
+                self.moved += sum(self._last.get(key, member) != member for key in partitions)
+                self._last |= dict.fromkeys(partitions, member)
+            self._claim(partitions, by)
 
     def gone(self, partitions: Iterable[tuple[str, int]]) -> None:
         """The process that believed to own them has ended."""

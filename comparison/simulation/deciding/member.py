@@ -101,7 +101,7 @@ class CountedMember(ABC):
     def _perform(self, effect: effects.Effect) -> None:
         match effect:
             case effects.Emit():
-                self._around.ledger.take(effect)
+                self._around.ledger.take(effect, self.name)
             case effects.FindCoordinator():
                 self._count("FindCoordinator")
                 self._connection.is_open = False

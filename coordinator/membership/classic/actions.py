@@ -106,7 +106,7 @@ def poll_stable(member: Member, _: Event, now: int) -> Step:
     """Auto-commit in polls only: the application has processed what earlier polls returned."""
     member = moves.with_poll(member, now)
     due = member.timers.commit_ns
-    if not member.settings.auto_commit or member.identity is None or due is None or due > now:
+    if due is None or due > now or not member.settings.auto_commit or member.identity is None:
         return member, ()
     timers = replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
     return replace(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)

@@ -131,4 +131,5 @@ def deadline(member: Member) -> int | None:
         candidates.append(timers.session_ns)
     if member.state is MemberState.SEEKING or (member.coordinator is None and member.state in ALIVE):
         candidates.append(None if member.finding else timers.retry_ns)
-    return min((at for at in candidates if at is not None), default=None)
+    running = [at for at in candidates if at is not None]
+    return min(running) if running else None

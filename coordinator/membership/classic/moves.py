@@ -14,6 +14,7 @@ from coordinator.membership.classic.member import NO_GENERATION, NS_PER_MS, Memb
 from coordinator.membership.effects import AbandonCoordinator, Effect, FindCoordinator, Identity
 from coordinator.membership.events import GenerationOutdated, Refusal
 from coordinator.membership.tracing import emit, enter, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.classic.holdings import Step
@@ -29,9 +30,8 @@ REVOKING = frozenset({MemberState.STOPPING, MemberState.RELEASING, MemberState.U
 
 
 def with_poll(member: Member, now: int) -> Member:
-    return replace(
-        member, timers=replace(member.timers, poll_ns=now + member.settings.max_poll_interval_ms * NS_PER_MS)
-    )
+    poll_ns = now + member.settings.max_poll_interval_ms * NS_PER_MS
+    return replaced(member, timers=replaced(member.timers, poll_ns=poll_ns))
 
 
 def identity_of(member: Member) -> Identity:

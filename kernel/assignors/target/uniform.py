@@ -8,6 +8,7 @@ coordinator.group.assignor.UniformHomogeneousAssignmentBuilder, 4.1.1).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -174,11 +175,13 @@ def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
     return lengths
 
 
-#: The most entries of tables of 16, 32, 64, ... buckets.
-_FILLED = 12 << np.arange(30)
+@cache
+def _filled() -> NDArray[np.int64]:
+    """The most entries of tables of 16, 32, 64, ... buckets."""
+    return 12 << np.arange(30)
 
 
 def _tables(entries: NDArray[np.int64]) -> NDArray[np.int64]:
     """`kernel.assignors.hash_order.table_size` of each."""
-    sizes: NDArray[np.int64] = 16 << _FILLED.searchsorted(entries)
+    sizes: NDArray[np.int64] = 16 << _filled().searchsorted(entries)
     return sizes

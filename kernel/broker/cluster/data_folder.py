@@ -36,8 +36,9 @@ import msgspec
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.identity import choosing, disk_faults_named, others_serve
-from kernel.broker.storage.epochs import FOLDER, synced
+from kernel.broker.storage.epochs import FOLDER
 from kernel.errors import EnvironmentFault, UserError
+from kernel.platform.syncing import synced
 from kernel.random_ids import fresh_uuid
 from kernel.runtime import REAL, Runtime
 from kernel.zookeeper import paths

@@ -31,9 +31,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from kernel.broker.storage.epochs import synced
 from kernel.decimals import decimal
 from kernel.errors import EnvironmentFault, UserError
+from kernel.platform.syncing import synced
 from kernel.waiting import wait_until
 from kernel.zookeeper.end_session import SessionCredentials
 

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from kernel.broker.storage.errors import Fenced
 from kernel.decimals import decimal
+from kernel.platform.syncing import synced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,20 +144,8 @@ def make_claim(database: Path) -> None:
     claim = claim_of(database)
     with claim.open("x", encoding="utf-8") as file:
         json.dump({"file": database.name}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    synced(claim.parent)
+    synced(claim, claim.parent)
 
 
 def claim_of(database: Path) -> Path:
     return database.with_suffix(".claim")
-
-
-def synced(*files: Path) -> None:
-    """Sync these files and folders to disk, no matter which process wrote them."""
-    for file in files:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.storage.epochs import make_claim
 from kernel.broker.storage.errors import StorageFailed
+from kernel.platform.syncing import is_syncing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def create_file(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path.absolute().as_uri(), uri=True, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {_synchronous()}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_MAX}")
         connection.executescript(_SCHEMA)
@@ -139,6 +140,11 @@ def make_room(connection: sqlite3.Connection) -> None:
     for table in _TABLES:
         connection.execute(f"DROP TRIGGER IF EXISTS temp.full_{table}")
     connection.execute("DROP TABLE IF EXISTS ballast")
+
+
+def _synchronous() -> str:
+    """SQLite syncs when it checkpoints the write-ahead log, unless nothing has to survive a power cut."""
+    return "NORMAL" if is_syncing() else "OFF"
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
@@ -182,7 +188,7 @@ class SqliteTransaction:
 
     def __init__(self, connection: sqlite3.Connection, *, sync: bool = False) -> None:
         self._connection = connection
-        self._sync = sync
+        self._sync = sync and is_syncing()
 
     def __enter__(self) -> None:
         if self._sync:

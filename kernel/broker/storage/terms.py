@@ -31,11 +31,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kernel.broker.storage.appending import ProducerState, RememberedBatch
 from kernel.broker.storage.chain import Chain, Segment, extended, from_json, to_json
-from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic, synced
+from kernel.broker.storage.epochs import Epoch, PartitionEpochs, claim_of, name_topic
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError, StorageFailed
 from kernel.broker.storage.files import FOLDER, SqliteTransaction, attached, faults_named, has_transactions, open_reader
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.broker.storage.previous_incarnations import check_never_led
+from kernel.platform.syncing import synced
 from kernel.records.transactions import (
     NO_TRANSACTIONS,
     OpenTransaction,

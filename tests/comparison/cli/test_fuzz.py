@@ -19,6 +19,8 @@ from comparison.run_folder import new_bundle
 from comparison.scenarios.plan.scenario_text import as_file
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.commands.called import code_of
+from tests.support.planted.bugs import BUGS
+from tests.support.planted.schedules import worlds_of
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -108,6 +110,24 @@ def test_command_to_repeat_a_counterexample_is_accepted_without_a_warning(
         output = capsys.readouterr()
         assert output.err == ""
         assert f"  {schedule.name} · {design}: about " in output.out
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_run_says_of_a_counterexample_what_the_fuzzer_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing but the fuzzer's judgement knows of this promise."""
+    BUGS["claims kept"].plant(monkeypatch.setattr)
+    for schedule in worlds_of("claims kept"):
+        path = tmp_path / "counterexample.toml"
+        path.write_text(as_file(schedule.scenario()))
+        repeat = ("--design", schedule.design, "--seed", schedule.run_seed, "--simulated", "--link", schedule.links)
+        ended, output = code_of("run", path, *repeat), capsys.readouterr().out
+        if ended == Exit.NOT_AS_EXPECTED:
+            break
+    assert ended == Exit.NOT_AS_EXPECTED
+    assert "promise: failed claims given up (not as expected)" in " ".join(output.split())
+    assert "+ promise: settles: everything that the run waited for came" in " ".join(output.split())
 
 
 def test_what_a_command_without_runs_left_is_not_said_to_be_analysable(

@@ -95,7 +95,9 @@ def test_servers_and_clients_by_hand_run_no_module_of_the_folder(hostile: Path, 
 def test_an_analysis_in_a_strangers_run_folder_runs_no_module_of_it(hostile: Path, terminals: Terminals) -> None:
     """Spark's driver and its workers, which the JVM starts."""
     write_run_in(hostile)
-    ended = terminals.run("analyze", ".", "--memory", "600m", "--spark-conf", "spark.ui.enabled=false")
+    ended = terminals.run(
+        "analyze", ".", "--master", "local[1]", "--memory", "600m", "--spark-conf", "spark.ui.enabled=false"
+    )
     assert ended.returncode == Exit.AS_EXPECTED, ended.stderr
     assert (hostile / "report.html").is_file()
     assert run_in(hostile) == []

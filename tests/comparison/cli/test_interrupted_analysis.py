@@ -20,7 +20,7 @@ from kernel.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[3]
 #: The line of ^C ends first.
 QUIET = "\nrebalance-lab: interrupted\n"
-ANALYZE = ("-m", "comparison.cli.main", "analyze", "run", "--format", "json")
+ANALYZE = ("analyze", "run", "--format", "json", "--master", "local[1]")
 #: The command, which interrupts itself as it puts the tables in place: before what is named is renamed, or after it.
 #: By then Spark has done its work, for which its stand-in is enough.
 PUBLISHING = """
@@ -99,7 +99,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     ],
 )
 def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_there: Callable[[Path], object]) -> None:
-    with started(folder, "-c", HELD, *ANALYZE[2:]) as command:
+    with started(folder, "-c", HELD, *ANALYZE) as command:
         wait_until(lambda: is_there(folder / "run") or command.poll() is not None, 120, "the analysis to get there")
         os.killpg(command.pid, signal.SIGINT)
         output, _ = command.communicate(timeout=60)
@@ -116,7 +116,7 @@ def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_ther
 def test_ctrl_c_as_the_tables_are_put_in_place_leaves_one_of_both(
     folder: Path, name: str, when: str, is_new: bool
 ) -> None:
-    with started(folder, "-c", PUBLISHING, name, when, *ANALYZE[2:]) as command:
+    with started(folder, "-c", PUBLISHING, name, when, *ANALYZE) as command:
         output, _ = command.communicate(timeout=180)
     assert (command.returncode, output) == (Exit.INTERRUPTED, f"analysing the run\n{QUIET}")
     tables = folder / "run" / "tables"

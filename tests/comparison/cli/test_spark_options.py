@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from comparison.exits import Exit
 from comparison.pipeline.generated.runs import write_synthetic
 from kernel.platform.ports import free_ports
 from tests.support.commands.called import code_of
+from tests.support.commands.terminals import Terminals
 
 #: The promise is 20 s; a session's start alone takes longer while other tests run.
 SOON_S = 90
@@ -23,13 +22,7 @@ def analyzed(folder: Path, *options: str) -> tuple[int, str]:
     write_synthetic(folder, events_min=100)
     (folder / "run.json").write_text("{}")
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "comparison.cli.main", "analyze", str(folder), *options],
-        capture_output=True,
-        text=True,
-        timeout=SOON_S,
-        check=False,
-    )
+    done = Terminals(folder).run("analyze", str(folder), *options)
     assert time.monotonic() - began < SOON_S
     assert done.stdout == ""
     (line,) = [line for line in done.stderr.splitlines() if line != "analysing the run"]

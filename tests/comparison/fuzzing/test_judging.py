@@ -8,42 +8,8 @@ from typing import Any
 import pytest
 
 from comparison.fuzzing.judging import Judgement, Outcome, judge_folder
+from tests.support.trace.judged_run import END, KEPT, NAMED, PARAMETERS, cleared, named, wrote
 from tests.support.trace.traces import e, write_run
-
-PARAMETERS = {"members": 2, "partitions": 1, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
-NAMED = {"group": "g", "p": 0}
-
-
-def named(at_ms: float, owner: str, epoch: int) -> dict[str, Any]:
-    return e(at_ms, "broker-1", "authority_named", **NAMED, owner=owner, epoch=epoch)
-
-
-def cleared(at_ms: float, owner: str, epoch: int) -> dict[str, Any]:
-    return e(at_ms, "broker-1", "authority_cleared", **NAMED, owner=owner, epoch=epoch, reason="generation ended")
-
-
-def wrote(at_ms: float, offset: int, by: str, epoch: int) -> dict[str, Any]:
-    return e(at_ms, "broker-1", "offset_written", **NAMED, offset=offset, by=by, epoch=epoch)
-
-
-#: One partition with ten records, delivered and committed by its owner, which is another one in the second generation.
-KEPT = (
-    e(0, "runner", "run_started", parameters=PARAMETERS),
-    e(1, "runner", "stage_entered", stage="warm"),
-    named(100, "g_m1", 1),
-    e(101, "m1", "partitions_assigned", t="t0", member="g_m1", stream=0, generation=1),
-    e(150, "runner", "records_acked", p=0, first=0, last=9, serial_first=0, serial_last=9),
-    e(200, "m1", "records_delivered", p=0, member="g_m1", stream=0, first=0, last=9, serial_first=0, serial_last=9),
-    wrote(250, 10, "g_m1", 1),
-    e(299, "m1", "partitions_revoked", t="t0", all=[], member="g_m1", stream=0),
-    cleared(300, "g_m1", 1),
-    named(301, "g_m2", 2),
-    e(302, "m2", "partitions_assigned", t="t0", member="g_m2", stream=0, generation=2),
-    e(900, "runner", "stage_entered", stage="final"),
-    e(901, "runner", "final_offset", group="g", p=0, committed=10, end=10),
-    e(950, "runner", "process_ended", target="m1", how="stop", code=0),
-    e(999, "runner", "run_ended", outcome="complete"),
-)
 
 
 def judged(folder: Path, *more: dict[str, Any], without: str = "", log: str = "", design: str = "eager") -> Judgement:
@@ -115,9 +81,6 @@ def test_a_traceback_in_a_log_is_told_with_its_exception(tmp_path: Path) -> None
     log = "all is well\nTraceback (most recent call last):\n  File x, line 1\n    f()\nKeyError: 'a'\n"
     (violation,) = judged(tmp_path, log=log).violations
     assert violation == ("no traceback", "m1: KeyError: 'a'")
-
-
-END = "timed out after 60 s waiting for the group to settle (0 owners)"
 
 
 def test_a_group_that_does_not_settle_after_the_last_heal(tmp_path: Path) -> None:

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
 
+from comparison.fuzzing import simulated_runs
 from comparison.fuzzing.attempts import Attempt, Attempts
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted
 from comparison.fuzzing.judging import Judgement
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.simulated_runs import SimulatedRuns
-from comparison.fuzzing.situation import sequence
 from comparison.fuzzing.summary import Summary
-from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie
-from comparison.scenarios.plan.step import Step
-from comparison.scenarios.plan.vocabulary import FreezeAtPoint, FreezeOwner, Hold, Inject, KillAtPoint
+from comparison.scenarios.plan.links import DEFAULT
+from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, Settle
 from comparison.screen.progress import RunProgress
-from kernel.designs import CONSUMER, EAGER, ZOOKEEPER
+from kernel.designs import ZOOKEEPER
 from tests.support.planted.bugs import BUGS
+from tests.support.planted.schedules import SEED, SHRUNK, shrunk, worlds_of
+from tests.support.runs.simulations import load_processes
 
-SEED = 1
 STEPS_MAX = 5
 #: Of an exam from the seed's first schedule on, on a quiet machine.
 CPU_S_MAX = 120
@@ -88,34 +88,9 @@ def cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def shrunk(number: int, design: str, run_seed: int, links: str, *steps: Step, fixed: bool = False) -> Schedule:
-    """What is left of a schedule of SEED."""
-    return Schedule(
-        seed=SEED, number=number, design=design, steps=sequence(design, steps), run_seed=run_seed, simulated=True,
-        links=links, fixed=fixed,
-    )  # fmt: skip
-
-
-#: So many worlds show it at the latest: a change of anything may move the moment that it takes out of the first one.
-WORLDS = 4
-#: What the long exams find.
-SHRUNK: dict[str, Schedule] = {
-    "unfenced commit": shrunk(3, EAGER, 1698759047, "region", FreezeOwner()),
-    "unreleased ignored": shrunk(1, CONSUMER, 1386622405, "loopback,priorities=3", Inject("slow-start", "owner")),
-    "unchecked release": shrunk(7, ZOOKEEPER, 461985351, "region", FreezeAtPoint("R5", over_ms=1000), fixed=True),
-    "claims kept": shrunk(
-        5, ZOOKEEPER, 2137129902, "zone,priorities=2",
-        KillAtPoint("R6", "member"), FreezeOwner(), Inject("close", "owner->data"),
-    ),
-    "zombie producer": shrunk(3, EAGER, 1698759047, "region", CopyWithZombie()),
-    "fence before the write": shrunk(
-        12, EAGER, 1542378776, "loopback,priorities=3", Inject("freeze", "broker-1"), Hold(4000)
-    ),
-}  # fmt: skip
-
-
 def judged(folder: Path, *schedules: Schedule) -> list[Judgement]:
-    """The judgement of a run of each of these."""
+    """The judgement of a run of each of these. So few do not repay one that warms up."""
+    load_processes()
 
     async def made() -> list[Judgement]:
         interrupted = asyncio.Event()
@@ -126,7 +101,9 @@ def judged(folder: Path, *schedules: Schedule) -> list[Judgement]:
         finally:
             await runs.stop()
 
-    return asyncio.run(made())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated_runs, "_warmed", lambda *_: None)
+        return asyncio.run(made())
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -134,9 +111,17 @@ def test_few_steps_show_a_planted_bug(name: str, tmp_path: Path, monkeypatch: py
     bug = BUGS[name]
     bug.plant(monkeypatch.setattr)
     assert len(SHRUNK[name].steps) <= STEPS_MAX
-    worlds = (replace(SHRUNK[name], run_seed=SHRUNK[name].run_seed + more) for more in range(WORLDS))
-    found = (judged(tmp_path / str(each.run_seed), each)[0] for each in worlds)
+    found = (judged(tmp_path / str(each.run_seed), each)[0] for each in worlds_of(name))
     assert any(judgement.broken & bug.breaks for judgement in found)
+
+
+#: The member that is cut off, m1 in this world, has a new process by then.
+OF_A_NEW_PROCESS = shrunk(1, ZOOKEEPER, 1, DEFAULT, Inject("slow-start", "m1"), Settle(), CutEnsemble(over_ms=2000))
+
+
+def test_steps_that_once_accused_a_design_show_nothing(tmp_path: Path) -> None:
+    assert "cut ensemble" in OF_A_NEW_PROCESS.in_words()
+    assert judged(tmp_path, OF_A_NEW_PROCESS) == [Judgement(counts=ANY)]
 
 
 def test_the_same_steps_show_nothing_without_the_bug(tmp_path: Path) -> None:

@@ -231,19 +231,26 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_bad_run_is_unknown_and_the_other_is_as_without_it(tmp_path: Path, alone: Run, damage: str) -> None:
+#: Two damage command.json, of which there is one for all.
+TOGETHER = [[name for name in DAMAGES if name != "run.json nested too deep"], ["run.json nested too deep"]]
+
+
+@pytest.mark.parametrize("damages", TOGETHER, ids=["most", "nested"])
+def test_bad_run_is_unknown_and_the_others_are_as_without_it(tmp_path: Path, alone: Run, damages: list[str]) -> None:
     good = run_in(tmp_path / "good")
-    spoil, message = DAMAGES[damage]
-    spoil(run_in(tmp_path / "bad") / "trace")
+    bad = {f"{damage}, bad": DAMAGES[damage] for damage in damages}
+    for name, (spoil, _) in bad.items():
+        spoil(run_in(tmp_path / name) / "trace")
     result = analysed(tmp_path)
     runs = {run.run_id: run for run in result.runs}
-    assert runs.keys() == {"good", "bad"}
+    assert runs.keys() == {"good", *bad}
     assert runs["good"] == replace(alone, path=str(good))
-    assert runs["bad"].verdict == result.verdict == "unknown"
-    shown = damage_of(result, tmp_path / "tables")
-    assert any(message in text for text in shown), shown
-    assert all(str(tmp_path / "bad") in text for text in shown)
+    assert result.verdict == "unknown"
+    for name, (_, message) in bad.items():
+        assert runs[name].verdict == "unknown", name
+        shown = damage_of(replace(result, runs=[runs[name]]), tmp_path / "tables")
+        assert any(message in text for text in shown), (name, shown)
+        assert all(str(tmp_path / name) in text for text in shown)
     assert write_report(result, tmp_path) == []
     for path in (tmp_path / "tables").glob("quarantine/*.parquet"):
         assert pq.read_schema(path).equals(QUARANTINE_SCHEMA)
@@ -283,7 +290,7 @@ def test_file_without_a_header_has_one_row_in_the_quarantine(tmp_path: Path) -> 
 
 
 def test_no_more_than_some_lines_are_shown(tmp_path: Path) -> None:
-    for number in range(30):
+    for number in range(21):
         run = run_in(tmp_path / f"bad-{number}")
         (run / "trace" / "m1.jsonl").write_text("garbage\n" * 10)
     result = analysed(tmp_path)

@@ -18,7 +18,7 @@ from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.trace.reader import read_trace
-from tests.support.runs.cells import CELLS, sizes_of
+from tests.support.runs.cells import CELLS, LOW_RATE, sizes_of
 from tests.support.runs.injected_faults import GROUPS, scenario_of
 from tests.support.runs.simulations import Simulations
 
@@ -103,7 +103,7 @@ def test_group_comes_through_injected_faults(
     group: str, steps: tuple[Step, ...], design: str, simulations: Simulations, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    found = simulations.run(folder, group, design, seed=FAULTS_SEED)
+    found = simulations.run(folder, group, design, seed=FAULTS_SEED, rate=LOW_RATE)
 
     assert (found.outcome.outcome, found.outcome.error) == ("complete", "")
     events = read_trace(folder / "trace" / "runner.jsonl").events

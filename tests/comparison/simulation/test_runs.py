@@ -15,6 +15,7 @@ import pytest
 
 from comparison.scenarios.plan.links import DEFAULT
 from kernel.designs import DESIGN_NAMES
+from tests.support.runs.cells import LOW_RATE
 
 #: What a run in a process of its own prints: its outcome.
 ONE_RUN = "tests.support.runs.one_simulated_run"
@@ -44,7 +45,7 @@ def simulated(
     """Perform runs in a new process, each with its traces in the folder that it has here; their outcomes."""
     arguments: list[str] = []
     for case, folder in cases.items():
-        arguments += [str(folder), case.scenario, case.design, str(case.seed), case.links, "--"]
+        arguments += [str(folder), case.scenario, case.design, str(case.seed), case.links, str(LOW_RATE), "--"]
     process = subprocess.run(
         [python, "-c", ON_A_HOST, host, *arguments],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
@@ -75,7 +76,7 @@ def headers(folder: Path) -> list[dict[str, Any]]:
 #: Every design once; and cuts in an ensemble, on links with spreads, written as in a run's id.
 CASES = [
     *[Case("crash", design) for design in DESIGN_NAMES],
-    Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5,start=50ms+-20"),
+    Case("stale-view", "zookeeper", "region,member-broker=2ms+-1.5,start=50ms+-20,disk=2ms+-1"),
 ]
 OTHER_SEED = Case("crash", "eager", seed=2)
 Runs = Mapping[Case, tuple[Path, dict[str, Any]]]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import shutil
-import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import load_kept_files, planned_before, read_plan, sweep_folder
 from comparison.sweep.state import PLAN_FILE, RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault
-from kernel.platform.interpreter import PYTHON, module_command
+from tests.support.commands.called import code_of
 
 TIMEOUT_S = 300
 #: A step of one's own. Whoever runs it leaves the path of the file in the working folder.
@@ -32,24 +35,17 @@ with open("run", "a") as file:
 class Rest(OwnStep):
     async def perform(self, group: Group) -> None: ...
 """
-#: Writes the folder of a sweep, without a run.
-BEGUN = """
-from pathlib import Path
-from comparison.sweep.grid_file import scenario_or_grid
-from comparison.sweep.plan import planned_sweep
-from comparison.sweep.run import sweep_folder
-from comparison.sweep.state import recorded
 
-plan = planned_sweep(scenario_or_grid(Path("mine.toml")))
-with sweep_folder(Path("s"), recorded(plan, ["rebalance-lab", "sweep", "mine.toml"], "embedded")):
-    pass
-"""
-LOADED = """
-from pathlib import Path
-from comparison.sweep.run import load_kept_files, read_plan
 
-load_kept_files(Path("s"), read_plan(Path("s")))
-"""
+def begin() -> None:
+    """Write the folder of a sweep, without a run."""
+    plan = planned_sweep(scenario_or_grid(Path("mine.toml")))
+    with sweep_folder(Path("s"), recorded(plan, ["rebalance-lab", "sweep", "mine.toml"], "embedded")):
+        pass
+
+
+def load() -> None:
+    load_kept_files(Path("s"), read_plan(Path("s")))
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +67,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.toml").write_text(
         'name = "mine"\nplugins = ["own.py"]\nsteps = [{step = "form"}, {step = "rest"}]\n'
     )
-    in_a_process(BEGUN, folder)
+    in_a_process(begin, folder)
     assert were_run(folder) == [str(folder / "own.py")]
     return folder / "s"
 
@@ -80,23 +76,27 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begun(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the folder, beside which is nothing that it was made from."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     return Path(shutil.copytree(original, tmp_path / "s"))
 
 
-def in_a_process(program: str, folder: Path) -> None:
+def in_a_process(work: Callable[[], None], folder: Path) -> None:
     """Whose tables of steps it changes."""
-    subprocess.run([PYTHON, "-P", "-c", program], cwd=folder, check=True, timeout=TIMEOUT_S)
+
+    def there() -> None:
+        os.chdir(folder)
+        work()
+
+    child = multiprocessing.get_context("fork").Process(target=there)
+    child.start()
+    child.join(TIMEOUT_S)
+    assert child.exitcode == 0
 
 
 def were_run(folder: Path) -> list[str]:
     """The files of own Python that were run."""
     marker = folder / "run"
     return marker.read_text().splitlines() if marker.exists() else []
-
-
-def swept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = module_command("comparison.cli.main", "sweep", str(folder), *arguments)
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -110,16 +110,15 @@ def change_plan(folder: Path, **changes: object) -> None:
     )
 
 
-def test_a_dry_run_of_a_folder_runs_nothing_that_it_has_kept(begun: Path) -> None:
-    ended = swept(begun, "--dry-run")
-    assert ended.returncode == Exit.AS_EXPECTED, ended.stderr
-    assert ended.stdout.endswith("  mine/zookeeper/seed-1: about 10 s\n  mine/eager/seed-1: about 10 s\n")
+def test_a_dry_run_of_a_folder_runs_nothing_that_it_has_kept(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("sweep", begun, "--dry-run") == Exit.AS_EXPECTED
+    assert capsys.readouterr().out.endswith("  mine/zookeeper/seed-1: about 10 s\n  mine/eager/seed-1: about 10 s\n")
     assert were_run(begun.parent) == []
 
 
-def test_an_analysis_of_a_folder_runs_nothing_that_it_has_kept(begun: Path) -> None:
-    ended = swept(begun, "--analyse-only")
-    assert "no run is done" in ended.stderr
+def test_an_analysis_of_a_folder_runs_nothing_that_it_has_kept(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("sweep", begun, "--analyse-only") == Exit.USAGE
+    assert "no run is done" in capsys.readouterr().err
     assert were_run(begun.parent) == []
 
 
@@ -136,13 +135,14 @@ def test_the_plan_of_a_folder_is_the_one_that_was_made(tmp_path: Path) -> None:
     assert (again.cells, again.runs, again.left_out, again.grid) == (plan.cells, plan.runs, plan.left_out, plan.grid)
 
 
-def test_changed_python_is_not_run_and_named_and_nothing_changes(begun: Path) -> None:
+def test_changed_python_is_not_run_and_named_and_nothing_changes(
+    begun: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with (begun / "own.py").open("a") as file:
         file.write("# one more line\n")
     before = files_in(begun)
-    ended = swept(begun)
-    assert ended.returncode == Exit.USAGE
-    said = " ".join(ended.stderr.split())
+    assert code_of("sweep", begun) == Exit.USAGE
+    said = " ".join(capsys.readouterr().err.split())
     assert f"{begun}/own.py has been changed since the sweep began" in said
     assert "Restore it, or begin another sweep with --output" in said
     assert were_run(begun.parent) == []
@@ -156,7 +156,7 @@ def test_python_that_is_gone_is_named(begun: Path) -> None:
 
 
 def test_unchanged_python_is_run_from_the_folder(begun: Path) -> None:
-    in_a_process(LOADED, begun.parent)
+    in_a_process(load, begun.parent)
     assert were_run(begun.parent) == [str(begun / "own.py")]
 
 

@@ -73,6 +73,22 @@ def test_too_many_arrays_inside_each_other_are_refused() -> None:
         located(f"a = {'[' * 5_000}{']' * 5_000}")
 
 
+@pytest.mark.timeout(60)  # the parser alone would take minutes for the longest
+@pytest.mark.parametrize("written_as", ["{} = 1", "c = 1\n[{}]", "c = 1\n[[ {} ]]", "a = [{{ b = 1, {} = 2 }}]"])
+@pytest.mark.parametrize("part", ["a", '"a.b"', "'a' "])
+def test_a_key_of_too_many_parts_is_refused_however_long_it_is(written_as: str, part: str) -> None:
+    assert located(written_as.format(".".join([part] * 47)))
+    for parts in (52, 100_000):
+        with pytest.raises(NotToml, match="too many tables or arrays inside each other") as caught:
+            located(written_as.format(".".join([part] * parts)))
+        assert caught.value.place is not None
+
+
+def test_dots_in_a_text_are_no_keys() -> None:
+    assert located(f'a = "{"b." * 60}" # {"c." * 60}\n').content == {"a": "b." * 60}
+    assert located(".".join("a" * 51) + " = 1").content.keys() == {"a"}
+
+
 KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 VALUES = st.recursive(
     st.one_of(

@@ -21,6 +21,7 @@ from coordinator.client.server.settings import ServerConsumerConfig
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.consumers.commander import QUICK
+from tests.support.lean_child import lean_child
 
 PROCESS = "child"
 
@@ -76,18 +77,9 @@ class Child:
 @asynccontextmanager
 async def commanded_child(zookeeper: str, bootstrap: str, trace: Path, session_timeout_ms: int) -> AsyncIterator[Child]:
     """The child; killed at the end if it is still running."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.lean_child", "tests.coordinator.designs.commanded_child"),
-        *(zookeeper, bootstrap, str(trace), str(session_timeout_ms)),
-        stdin=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    try:
+    module = "tests.coordinator.designs.commanded_child"
+    async with lean_child(module, zookeeper, bootstrap, trace, session_timeout_ms, stdout=None) as process:
         yield Child(process, trace)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -19,31 +18,19 @@ from kernel.client.producer import Producer
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
+from tests.support.brokers.child import broker_child
 from tests.support.brokers.live import broker_of, create_topics, read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import expire, opened
 
 TP = TopicPartition("t", 0)
-REPOSITORY = Path(__file__).parents[3]
 SESSION_MS = 3_000
 
 
-@asynccontextmanager
-async def child(chroot: str, folder: Path, node_id: int, *, inside: Sequence[str] = ()) -> AsyncIterator[Process]:
+def child(
+    chroot: str, folder: Path, node_id: int, *, inside: Sequence[str] = ()
+) -> AbstractAsyncContextManager[Process]:
     """A broker in a process of its own; standard error is kept. `inside`: a command that runs it."""
-    process = await asyncio.create_subprocess_exec(
-        *(*inside, sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.child"),
-        *(chroot, str(folder), str(node_id), str(SESSION_MS), "0"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=REPOSITORY,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+    return broker_child(chroot, folder, node_id, SESSION_MS, inside=inside, stderr=PIPE)
 
 
 async def port_of(process: Process) -> int:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import time
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +24,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.chroot import ensure_chroot
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.brokers.child import broker_child
 from tests.support.brokers.live import broker_of, read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import gone, opened
 
@@ -40,35 +39,6 @@ WAIT_MS = 10_000
 async def broker_on(port: int, chroot: str, folder: Path) -> AsyncIterator[Broker]:
     async with running_broker(chroot, folder, settings={**NO_ID, "port": str(port)}) as broker:
         yield broker
-
-
-@asynccontextmanager
-async def serving_child(chroot: str, folder: Path, node_id: int) -> AsyncIterator[Process]:
-    """A broker in another process, which can be killed."""
-    process = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "tests.support.lean_child",
-            "tests.support.brokers.child",
-            chroot,
-            str(folder),
-            str(node_id),
-            str(SESSION_MS),
-            "0",
-        ),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    try:
-        assert process.stdout is not None
-        assert await process.stdout.readline(), "the broker did not start"
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 async def led(broker: Broker) -> None:
@@ -113,7 +83,9 @@ async def test_broker_on_a_new_port_leads_the_same_partitions(chroot: str, tmp_p
 async def test_start_after_kill_9_ends_the_old_session_instead_of_waiting_for_it(
     chroot: str, tmp_path: Path, node_id: int
 ) -> None:
-    async with serving_child(chroot, tmp_path, node_id) as child, opened(chroot) as session:
+    async with broker_child(chroot, tmp_path, node_id, SESSION_MS) as child, opened(chroot) as session:
+        assert child.stdout is not None
+        assert await child.stdout.readline(), "the broker did not start"
         (old_id,) = await session.children(paths.BROKER_IDS)
         child.kill()
         await child.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 from tests.kernel.broker.apis.test_data_plane import TP, batch, data_plane, produce
+from tests.support.lean_child import lean_command
 from tests.support.wire.bad_batches import TIME_MS, bad_batches, odd_batches, three_records, with_newest
 
 BAD, ODD = bad_batches(), odd_batches()
@@ -78,7 +78,7 @@ async def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroo
 
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
     """In a separate process under a limit, because what slips through may abort it."""
-    command = [sys.executable, "-m", "tests.support.lean_child", "tests.kernel.records.bombs"]
+    command = lean_command("tests.kernel.records.bombs")
     child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
     names = [line.split(":")[0] for line in child.stdout.splitlines()]

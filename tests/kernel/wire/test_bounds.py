@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +13,7 @@ from kernel.wire.bounds import REQUEST_ELEMENTS_MAX, check_of
 from kernel.wire.errors import MalformedFrame
 from kernel.wire.tags import TAGS_MAX, uvarint
 from kernel.wire.versions import SERVED, Api
+from tests.support.lean_child import lean_command
 from tests.support.wire.marked_frames import (
     MESSAGES,
     Message,
@@ -30,13 +30,8 @@ TWENTY_BYTES = bytes.fromhex("0003000900000001ffff00ffffffff0f")
 
 def test_absurd_counts_are_refused_in_every_version_of_every_message_within_little_memory() -> None:
     """In a separate process under a limit, because a count that slips through aborts it."""
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.support.lean_child", "tests.support.wire.absurd_counts"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command = lean_command("tests.support.wire.absurd_counts")
+    child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
     with_counts = sum(1 for message in MESSAGES if check_of(message.entity, elements_max=1) is not None)
     assert child.stdout.startswith(f"{len(MESSAGES)} messages, {with_counts} with counts, ")

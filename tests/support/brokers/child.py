@@ -8,10 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from asyncio.subprocess import Process
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from tests.support.brokers.live import running_broker
 from tests.support.brokers.storage_process import linger
+from tests.support.lean_child import lean_child
+
+
+def broker_child(
+    zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int, *, linger_ms: int = 0, **how: Any
+) -> AbstractAsyncContextManager[Process]:
+    """`how` is as in `lean_child`."""
+    module = "tests.support.brokers.child"
+    return lean_child(module, zookeeper, data_dir, node_id, session_timeout_ms, linger_ms, **how)
 
 
 async def serve(zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: str) -> None:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from coordinator.service.mount import mount
 from kernel.broker.server import budgeted_socket
 from tests.support.brokers.live import running_broker
+from tests.support.lean_child import lean_child
 
 #: `prlimit --as`: larger allocations fail, and the machine does not run out of memory.
 ADDRESS_SPACE = 3 * 1024**3
@@ -55,23 +56,12 @@ async def limited_broker(
     zookeeper: str, data_dir: Path, settings: Mapping[str, str], *, stall_s: float = 5.0, log: Path | None = None
 ) -> AsyncIterator[LimitedBroker]:
     """`stall_s`: how long a connection that others wait for may stall. `log`: a file for its standard error."""
+    arguments = (zookeeper, data_dir, json.dumps(settings), stall_s)
     with log.open("w") if log is not None else nullcontext() as stderr:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.limited"),
-            *(zookeeper, str(data_dir), json.dumps(settings), str(stall_s)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=stderr,
-            cwd=Path(__file__).parents[3],
-        )
-    try:
-        assert process.stdout is not None
-        yield LimitedBroker(process, "127.0.0.1", int(await process.stdout.readline()), log)
-        assert process.returncode is None, "the broker ended"
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+        async with lean_child("tests.support.brokers.limited", *arguments, stderr=stderr) as process:
+            assert process.stdout is not None
+            yield LimitedBroker(process, "127.0.0.1", int(await process.stdout.readline()), log)
+            assert process.returncode is None, "the broker ended"
 
 
 if __name__ == "__main__":

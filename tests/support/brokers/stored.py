@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,6 +18,7 @@ from kernel.broker.storage.storage import Storage
 from kernel.records.batches import AppendBatch, ProducerStamp
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
+from tests.support.lean_child import REPOSITORY, lean_command
 
 TP = TopicPartition("orders", 3)
 TOPIC_ID = uuid.UUID(int=7)
@@ -66,10 +66,10 @@ class StorageProcess:
 
     def __init__(self, data_dir: Path, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.brokers.storage_process", str(data_dir), *options],
+            lean_command("tests.support.brokers.storage_process", data_dir, *options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[3],
+            cwd=REPOSITORY,
         )
 
     def __enter__(self) -> Self:

@@ -24,6 +24,7 @@ from kernel.broker.storage import writer
 from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.terms import Term
 from tests.support.brokers.live import running_broker
+from tests.support.lean_child import lean_child
 
 
 def settings_of(session_timeout_ms: int) -> dict[str, str]:
@@ -73,20 +74,10 @@ async def coordinator_child(
     zookeeper: str, data_dir: Path, node_id: int, session_timeout_ms: int
 ) -> AsyncIterator[tuple[Process, int]]:
     """The process and its port."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.lean_child", "tests.support.coordinators.child"),
-        *(zookeeper, str(data_dir), str(node_id), str(session_timeout_ms)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    try:
+    arguments = (zookeeper, data_dir, node_id, session_timeout_ms)
+    async with lean_child("tests.support.coordinators.child", *arguments) as process:
         assert process.stdout is not None
         yield process, int(await process.stdout.readline())
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 if __name__ == "__main__":

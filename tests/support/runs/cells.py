@@ -13,6 +13,7 @@ USUAL_RATE, LOW_RATE = Parameters().rate, 40
 #: Smaller than by default, so that a cell takes seconds; or with more time.
 OTHERWISE: dict[str, dict[str, object]] = {
     "add-partitions": {"members": 3, "partitions": 90, "rate": 180},
+    "herd": {"rate": 24},
     "unnoticed-partitions": {"rate": 20, "time_limit_s": 600},
     # Its rounds last half a second, for which a busy machine may stand still: only longer ones are to show deliveries.
     "idle-members": {"rate": 20},

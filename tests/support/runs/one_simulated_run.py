@@ -1,5 +1,5 @@
-"""Runs of scenarios or scenarios' files in simulated worlds: FOLDER SCENARIO DESIGN SEED [LINKS], once or more, with --
-between them.
+"""Runs of scenarios or scenarios' files in simulated worlds: FOLDER SCENARIO DESIGN SEED [LINKS [RATE]], once or more,
+with -- between them.
 
 Each is in a child of its own; what they all import is imported once. Prints their outcomes, each a line of JSON.
 """
@@ -41,10 +41,11 @@ def main(runs: list[list[str]]) -> None:
             sys.exit(os.waitstatus_to_exitcode(status))
 
 
-def run_once(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT) -> NoReturn:
+def run_once(folder: str, scenario: str, design: str, seed: str, links: str = DEFAULT, rate: str = "") -> NoReturn:
     """End the process with it."""
     (name,) = names_of([scenario])
-    (planned,) = plan([name], [design], {"seed": int(seed), "links": links})
+    given = {"seed": int(seed), "links": links} | ({"rate": int(rate)} if rate else {})
+    (planned,) = plan([name], [design], given)
     (Path(folder) / "trace").mkdir(parents=True)
     request = RunRequest(
         scenario=scenario_named(name),

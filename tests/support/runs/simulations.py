@@ -47,7 +47,7 @@ class Simulations:
         """`scenarios`: what is run, by its name."""
         self._scenarios = scenarios
         self._loop = asyncio.Runner()
-        self._parent = WarmParent(_loaded, self._performed)
+        self._parent = WarmParent(load_processes, self._performed)
 
     def close(self) -> None:
         self._loop.run(self._parent.stop())
@@ -79,6 +79,7 @@ class Simulations:
         return Simulated(outcome, finished(run, measured, read), judge_folder(folder))
 
 
-def _loaded(_: str) -> None:
+def load_processes(_: str = "") -> None:
+    """Load what each run needs, so that no child has to."""
     for kind in ("broker", "member", "bystander", "copier"):
         importlib.import_module(f"comparison.scenarios.processes.{kind}_process")

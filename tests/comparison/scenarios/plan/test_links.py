@@ -30,6 +30,7 @@ def links(draw: st.DrawFn) -> Links:
         between=draw(st.dictionaries(pairs, durations(), max_size=4)),
         cost=draw(st.one_of(st.none(), durations())),
         start=draw(st.one_of(st.none(), durations())),
+        disk=draw(st.one_of(st.none(), durations())),
     )
 
 
@@ -40,7 +41,7 @@ def test_what_is_written_is_read_as_the_same_delays(given: Links) -> None:
     assert [read.delay(one, other) for one in Kind for other in Kind] == [
         given.delay(one, other) for one in Kind for other in Kind
     ]
-    for ours, theirs in ((read.cost, given.cost), (read.start, given.start)):
+    for ours, theirs in ((read.cost, given.cost), (read.start, given.start), (read.disk, given.disk)):
         assert (ours or Duration(0)).ns == (theirs or Duration(0)).ns
     assert canonical([str(given)]) == str(read) == str(links_of(str(read)))
 
@@ -55,7 +56,8 @@ def test_delays_and_costs_are_drawn_within_their_spread_and_from_the_seed_alone(
             drawn = [delay(one, other) for _ in range(5)]
             assert all(said.ns - said.spread_ns <= each <= said.ns + said.spread_ns for each in drawn)
             assert drawn == [again(one, other) for _ in range(5)]
-    for said_to_take, draw in ((given.cost, given.costs(Random(seed))), (given.start, given.starts(Random(seed)))):
+    for said_to_take, draws in ((given.cost, given.costs), (given.start, given.starts), (given.disk, given.disks)):
+        draw = draws(Random(seed))
         assert (said_to_take is None) == (draw is None)
         if said_to_take is not None and draw is not None:
             assert abs(draw() - said_to_take.ns) <= said_to_take.spread_ns
@@ -76,6 +78,7 @@ def test_delays_and_costs_are_drawn_within_their_spread_and_from_the_seed_alone(
         (("zookeeper-zookeeper=.5 s", "cost=20us±5"), "loopback,zookeeper-zookeeper=500ms,cost=20us+-5"),
         (("2ms±1", "member-broker=2ms±1"), "2ms+-1"),
         (("start=50ms±20", "cost=20us"), "loopback,cost=20us,start=50ms+-20"),
+        (("disk=2ms±1", "start=1ms"), "loopback,start=1ms,disk=2ms+-1"),
     ],
 )
 def test_the_same_links_are_written_in_one_way(texts: tuple[str, ...], said: str) -> None:

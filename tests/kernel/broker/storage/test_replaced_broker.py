@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from kernel.broker.broker import Broker
@@ -17,6 +13,7 @@ from kernel.client.producer import Producer, ProducerConfig
 from kernel.client.reads import fetch
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from tests.support.brokers.child import broker_child
 from tests.support.brokers.live import client_of, running_broker
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import end_session
@@ -24,23 +21,6 @@ from tests.support.zookeeper.sessions import end_session
 TP = TopicPartition("orders", 0)
 #: Outlives every pause of a busy machine; the stopped broker's session is expired by the test.
 SESSION_MS = 30_000
-
-
-@asynccontextmanager
-async def broker_child(zookeeper: str, data_dir: Path, node_id: int, *, linger_ms: int) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.lean_child", "tests.support.brokers.child"),
-        *(zookeeper, str(data_dir), str(node_id), str(SESSION_MS), str(linger_ms)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=Path(__file__).parents[4],
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 async def everything(broker: Broker) -> list[tuple[int, bytes | None]]:
@@ -71,7 +51,7 @@ async def test_stopped_and_replaced_broker_neither_acknowledges_loses_nor_repeat
 ) -> None:
     async with (
         running_broker(chroot, tmp_path, node_id=2) as successor,
-        broker_child(link.connect_string, tmp_path, 1, linger_ms=5) as child,
+        broker_child(link.connect_string, tmp_path, 1, SESSION_MS, linger_ms=5) as child,
     ):
         assert child.stdout is not None
         port = int(await child.stdout.readline())
