@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 #: The modelled one is in the place of the embedded one.
 ZOOKEEPER = "embedded"
+#: What a task returns: the runs that could not start, by their places in the plan.
+_UNSTARTED = pa.schema([("place", pa.int64()), ("error", pa.string())])
 #: Between looks at which runs have ended.
 _LOOK_S = 0.5
 
@@ -61,9 +64,8 @@ class SimulatedSweepRunner:
             discarded(self._folder, run)
         places = [self._places[run.folder] for run in runs]
         spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(len(places)))  # a task each
-        tasks = spark.createDataFrame(pa.table({"place": pa.array(places, pa.int64())})).mapInArrow(
-            _Perform(self._folder, self._about), "place long, error string"
-        )
+        rows = spark.createDataFrame(pa.table({"place": pa.array(places, pa.int64())}))
+        tasks = rows.mapInArrow(_Perform(self._folder, self._about), from_arrow_schema(_UNSTARTED))
         open_runs = list(runs)
         with ThreadPoolExecutor(1, thread_name_prefix="performing") as pool:
             performing = pool.submit(tasks.toArrow)
@@ -103,7 +105,7 @@ class _Perform:
                 made = self._perform if run.cell.by == Method.FULL_STACK else self._compute
                 asyncio.run(made(run))
             except UserError as error:
-                yield pa.record_batch({"place": [place], "error": [str(error)]})
+                yield pa.record_batch({"place": [place], "error": [str(error)]}, schema=_UNSTARTED)
 
     async def _perform(self, run: SweepRun) -> None:
         request = request_of(self._folder, run, ZOOKEEPER, simulated=True)

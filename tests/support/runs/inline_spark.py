@@ -18,8 +18,8 @@ class InlineSpark:
     def __init__(self, parallelism: int) -> None:
         self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
 
-    def createDataFrame(self, rows: pa.Table, schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
-        return _Frame(rows.cast(to_arrow_schema(schema)), len(rows))
+    def createDataFrame(self, rows: pa.Table, schema: StructType | None = None) -> _Frame:  # noqa: N802 - Spark's name
+        return _Frame(rows if schema is None else rows.cast(to_arrow_schema(schema)), len(rows))
 
 
 class _Conf:
