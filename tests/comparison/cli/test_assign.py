@@ -148,7 +148,7 @@ def test_own_strategy_is_found_by_its_entry_point_and_nothing_heavy_is_loaded(tm
         "import sys\n"
         "from comparison.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\n"
-        "finally:\n    print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "assign", "-s", "all", *GROUP, "--then", "leave", "C0"],
@@ -159,6 +159,6 @@ def test_own_strategy_is_found_by_its_entry_point_and_nothing_heavy_is_loaded(tm
         timeout=60,
     )
     assert "lazy: nobody owns t0-0 t0-1 t1-0 t1-1 t2-0 t2-1 t3-0 t3-1" in done.stdout
-    loaded = set(done.stderr.replace("'", " ").replace(",", " ").split())
-    assert "numpy" in loaded
+    loaded = set(done.stderr.split())
+    assert "numpy._core" in loaded
     assert not loaded & {"pyspark", "kazoo", "kio", "pandas", "pyarrow", "aiohttp", "asyncio", "msgspec"}

@@ -16,8 +16,8 @@ try:
 finally:
     print(*{name.partition(".")[0] for name in sys.modules}, *sys.modules, file=sys.stderr)
 """
-#: What serves, consumes and analyses; what draws pages. (Of aiokafka there is a name only, until it is used:
-#: `kernel.platform.lean_imports`.)
+#: What serves, consumes and analyses; what draws pages. (Of aiokafka and numpy there are names only, until they are
+#: used: `kernel.platform.lean_imports`.)
 HEAVY = frozenset(
     {"asyncio", "kio", "aiokafka.errors", "kazoo", "pyspark", "pandas", "pyarrow", "jinja2", "coordinator"}
 )
@@ -26,12 +26,12 @@ HEAVY = frozenset(
 @pytest.mark.parametrize(
     ("command", "heavy"),
     [
-        ("--help", HEAVY | {"numpy", "msgspec", "rich"}),
-        ("scenarios", HEAVY | {"numpy"}),
-        ("scenarios crash", HEAVY | {"numpy", "rich"}),
-        ("scenarios crash --as-file", HEAVY | {"numpy", "rich"}),
-        ("scenarios --steps", HEAVY | {"numpy", "rich"}),
-        ("scenarios --format json", HEAVY | {"numpy", "rich"}),
+        ("--help", HEAVY | {"numpy._core", "msgspec", "rich"}),
+        ("scenarios", HEAVY | {"numpy._core"}),
+        ("scenarios crash", HEAVY | {"numpy._core", "rich"}),
+        ("scenarios crash --as-file", HEAVY | {"numpy._core", "rich"}),
+        ("scenarios --steps", HEAVY | {"numpy._core", "rich"}),
+        ("scenarios --format json", HEAVY | {"numpy._core", "rich"}),
         # The coordinator's tables of settings are its own; strategies need NumPy.
         ("settings session.timeout.ms", HEAVY - {"coordinator"}),
     ],
