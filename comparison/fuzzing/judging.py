@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.bronze.reading import read_tables
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.deciding import counted_noun
 from comparison.pipeline.figures.with_settings import checked
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.judged import finished, why_broken
 from comparison.pipeline.measured import ProcessEnded, StageEntered
+from comparison.pipeline.reading import read_tables
 from comparison.results.keys import CONFLICT
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS

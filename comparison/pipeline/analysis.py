@@ -18,7 +18,6 @@ import msgspec
 from comparison.pipeline import job
 from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
 from comparison.pipeline.bronze.quarantine import count_lines_on
-from comparison.pipeline.bronze.reading import PartOfTraces
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import MEASURED, READ, carry
 from comparison.pipeline.figures.growth import growths
@@ -26,8 +25,8 @@ from comparison.pipeline.figures.repeats import repeated
 from comparison.pipeline.gold.partitions import added
 from comparison.pipeline.gold.run import measure, together
 from comparison.pipeline.judged import broken, finished, why_broken
+from comparison.pipeline.reading import PartOfTraces
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
-from comparison.pipeline.spark.settings import SHUFFLE_PARTITIONS
 from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
 from comparison.results.outcomes import worst
@@ -43,9 +42,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from comparison.pipeline.bronze.chunks import Part
-    from comparison.pipeline.bronze.reading import FileRead, PartRead
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import Measured
+    from comparison.pipeline.reading import FileRead, PartRead
     from comparison.pipeline.remembered import Known
     from comparison.pipeline.stages import Gold
     from comparison.results.run import Run
@@ -144,7 +143,7 @@ def _completed(
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
     carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
     free = count(known.free_number)
-    cores = int(spark.conf.get(SHUFFLE_PARTITIONS) or 1)
+    cores = job.cores_of(spark)
     new = [number for number in range(len(runs)) if number not in known.places]
     parts = [replace(part, number=next(free)) for part in parts_of(runs, cores, among=new)]
     results = read_parts(spark, runs, parts, tables)
@@ -188,7 +187,7 @@ def measured_runs(
     """Measure and judge the runs at these places, from their tables of events, and write the other tables."""
     if not places:
         return {}
-    buckets = 2 * int(spark.conf.get(SHUFFLE_PARTITIONS) or 1)
+    buckets = 2 * job.cores_of(spark)
     tasks = _parts_of_events(runs, places, read, buckets, free)
     rows = job.measure(spark, tasks, tables) if tasks else []
     of_run = {place: list(of_one) for place, of_one in groupby(rows, key=lambda each: each.place)}

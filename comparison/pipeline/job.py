@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from comparison.pipeline.bronze.reading import PartOfTraces, PartRead, read_part_of_traces
+from comparison.pipeline.reading import PartOfTraces, PartRead, read_part_of_traces
 from comparison.pipeline.stages import Gold, PartOfEvents, Silver, gold_of, silver_of
 from comparison.pipeline.typed_rows import batch_of, schema_of, values_of
 from kernel.errors import UNWRITABLE
@@ -76,6 +76,11 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
     silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
     gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
     return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks the session does at a time; queries of its user's own have as many partitions."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:

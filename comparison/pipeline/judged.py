@@ -18,8 +18,8 @@ from kernel.trace.integrity import FileIntegrity, Integrity, ProcessEnd, file_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comparison.pipeline.bronze.reading import FileRead
     from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.reading import FileRead
     from comparison.results.run import Run
 
 

@@ -21,12 +21,12 @@ import numpy as np
 import kernel
 from comparison import pipeline
 from comparison.ownership.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
-from comparison.pipeline import bronze
+from comparison.pipeline import bronze, reading
 from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
-from comparison.pipeline.bronze.reading import FileRead, PartRead
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
+from comparison.pipeline.reading import FileRead, PartRead
 from comparison.pipeline.silver import groups
 from comparison.results.run import Run  # noqa: TC001 - msgspec reads the annotation
 from kernel import trace
@@ -120,7 +120,7 @@ def reading_code() -> str:
     """A digest of the modules that make tables of events from lines, and find the groups in them."""
     folders = [*bronze.__path__, *trace.__path__]
     files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
-    return _digest([*files, Path(groups.__file__)])
+    return _digest([*files, Path(reading.__file__), Path(groups.__file__)])
 
 
 @cache

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.bronze.reading import read_tables
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.run.experiments import Experiments, plan

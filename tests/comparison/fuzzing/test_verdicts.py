@@ -10,10 +10,10 @@ import pytest
 from comparison.fuzzing.judging import SETTLES, judge_folder
 from comparison.fuzzing.verdicts import promises_alone
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.bronze.reading import read_tables
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
 from tests.support.trace.judged_run import END, KEPT, NAMED, PARAMETERS, named

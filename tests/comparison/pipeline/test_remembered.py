@@ -28,7 +28,7 @@ from tests.support.runs.inline_spark import InlineSpark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from comparison.pipeline.bronze.reading import PartOfTraces
+    from comparison.pipeline.reading import PartOfTraces
     from comparison.pipeline.stages import PartOfEvents
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
