@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from comparison.cli.report_file import Unshown
+    from comparison.pipeline.spark.connect import ConnectSession
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
 
@@ -57,7 +58,7 @@ class Analysed(NamedTuple):
 @contextmanager
 def session_of_command(
     folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = (), *, at_once: bool = True
-) -> Iterator[StartingSession]:
+) -> Iterator[StartingSession | ConnectSession]:
     """The command's one session, for the duration of the block, whose tasks write into `folder`.
 
     `ships` are packages that executors on other hosts need beside the pipeline. A session that may not be needed does
