@@ -18,6 +18,7 @@ seconds of the whole analysis (docs/performance.md).
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -52,8 +53,9 @@ def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> li
                     found = PartRead(part.number, unwritable=_unwritable(error))
                 yield batch_of(PartRead, [found])
 
-    bronze = _rows(spark, PartOfTraces, parts).mapInArrow(decode, _columns(PartRead))
-    return sorted(_written(PartRead, bronze), key=lambda each: each.number)
+    with _tagged(spark, "bronze"):
+        bronze = _rows(spark, PartOfTraces, parts).mapInArrow(decode, _columns(PartRead))
+        return sorted(_written(PartRead, bronze), key=lambda each: each.number)
 
 
 def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) -> list[Gold]:
@@ -73,14 +75,25 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
             gold = [Gold(silver[0].place, 0, unwritable=_unwritable(error))]
         return pa.Table.from_batches([batch_of(Gold, gold)])
 
-    silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
-    gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
-    return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
+    with _tagged(spark, "gold"):
+        silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
+        gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
+        return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
 
 
 def cores_of(spark: SparkSession) -> int:
     """How many tasks the session does at a time; queries of its user's own have as many partitions."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+@contextmanager
+def _tagged(spark: SparkSession, name: str) -> Iterator[None]:
+    """Give the jobs of the block a tag, by which Spark's pages and its event log tell them apart."""
+    spark.addTag(name)
+    try:
+        yield
+    finally:
+        spark.removeTag(name)
 
 
 def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:

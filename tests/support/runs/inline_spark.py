@@ -18,6 +18,12 @@ class InlineSpark:
     def __init__(self, parallelism: int) -> None:
         self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
 
+    def addTag(self, name: str) -> None:  # noqa: N802 - Spark's name
+        """Nobody looks at them."""
+
+    def removeTag(self, name: str) -> None:  # noqa: N802 - Spark's name
+        """Likewise."""
+
     def createDataFrame(self, rows: pa.Table, schema: StructType | None = None) -> _Frame:  # noqa: N802 - Spark's name
         return _Frame(rows if schema is None else rows.cast(to_arrow_schema(schema)), len(rows))
 
