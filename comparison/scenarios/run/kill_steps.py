@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.points import point_named
@@ -10,7 +11,7 @@ from comparison.scenarios.run.changes import StepPerformer, sleep_until
 from comparison.scenarios.run.process_faults import START_S
 from kernel.platform.swept_folder import swept_folder
 from kernel.trace.events import Role
-from kernel.waiting import until
+from kernel.waiting import WaitTimeout, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from comparison.scenarios.processes.children import ChildProcess
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.injections import Injections
+
+
+#: How long a rebalance takes at most, if nobody is waited for.
+_ENDS_S = 5.0
 
 
 class KillSteps(StepPerformer):
@@ -32,6 +37,7 @@ class KillSteps(StepPerformer):
     async def kill_at_point(self, step: KillAtPoint) -> None:
         """Let a member join, wait until a process has stopped itself at the point, and kill the target."""
         changes = self._changes
+        await self._rebalances_end()
         changes.enter_stage("fault")
         point = point_named(self._design.name, step.point)
         name = self._passes()
@@ -71,9 +77,19 @@ class KillSteps(StepPerformer):
             await sleep_until(begun + for_ms / 1000)
             await self._injections.undo(frozen)
 
+        await self._rebalances_end()
         self._changes.enter_stage("fault")
         # Not a `join`: what it costs is not what the models say of one that nobody interrupts.
         await self._changes.make("freeze", join, members=self._members.present + 1, detail={"point": step.point})
+
+    async def _rebalances_end(self) -> None:
+        """Let a rebalance that is under way end, such as that of a member whose requests were late.
+
+        A member that joins becomes part of it, and nobody passes again what has been passed. That of a frozen member
+        does not end, so this waits no longer than until its session does.
+        """
+        with suppress(WaitTimeout):
+            await self._members.until_quiet(self._configuration.session_ms / 1000 + _ENDS_S)
 
     def _passes(self) -> str:
         """A member that will pass the points of the next rebalance."""

@@ -22,9 +22,9 @@ from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.simulated_runs import SimulatedRuns
 from comparison.fuzzing.summary import Summary
 from comparison.scenarios.plan.links import DEFAULT
-from comparison.scenarios.plan.vocabulary import CutEnsemble, Inject, Settle
+from comparison.scenarios.plan.vocabulary import CutEnsemble, Heal, Hold, Inject, KillAtPoint, Settle
 from comparison.screen.progress import RunProgress
-from kernel.designs import ZOOKEEPER
+from kernel.designs import COOPERATIVE, ZOOKEEPER
 from tests.support.planted.bugs import BUGS
 from tests.support.planted.schedules import SEED, SHRUNK, shrunk, worlds_of
 from tests.support.runs.simulations import load_processes
@@ -117,11 +117,17 @@ def test_few_steps_show_a_planted_bug(name: str, tmp_path: Path, monkeypatch: py
 
 #: The member that is cut off, m1 in this world, has a new process by then.
 OF_A_NEW_PROCESS = shrunk(1, ZOOKEEPER, 1, DEFAULT, Inject("slow-start", "m1"), Settle(), CutEnsemble(over_ms=2000))
+#: A member whose requests were late joins anew just before another one is to be killed in a rebalance.
+OF_A_LATE_MEMBER = shrunk(
+    42, COOPERATIVE, 1777612422, "loopback,priorities=1",
+    Inject("growing-delay", "m1->authority", {"within_ms": 500, "ways": "out"}), Hold(3000),
+    Heal("growing-delay", "m1->authority"), KillAtPoint("preparing", "member"),
+)  # fmt: skip
 
 
 def test_steps_that_once_accused_a_design_show_nothing(tmp_path: Path) -> None:
     assert "cut ensemble" in OF_A_NEW_PROCESS.in_words()
-    assert judged(tmp_path, OF_A_NEW_PROCESS) == [Judgement(counts=ANY)]
+    assert judged(tmp_path, OF_A_NEW_PROCESS, OF_A_LATE_MEMBER) == [Judgement(counts=ANY)] * 2
 
 
 def test_the_same_steps_show_nothing_without_the_bug(tmp_path: Path) -> None:
