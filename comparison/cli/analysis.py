@@ -99,7 +99,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
     folder: Path,
     *,
     spark: SparkChoice | None = None,
-    session: StartingSession | None = None,
+    session: StartingSession | ConnectSession | None = None,
     progress: Callable[[str], None] = lambda _: None,
     report: bool = True,
     again: bool = False,
@@ -112,7 +112,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
     already. Raises `EnvironmentFault` when the disk is full.
     """
     if session is not None:
-        opened: AbstractContextManager[StartingSession] = nullcontext(session)
+        opened: AbstractContextManager[StartingSession | ConnectSession] = nullcontext(session)
     else:
         is_first = again or not (folder / RESULT).is_file()
         opened = session_of_command(folder, spark or SparkChoice(), at_once=is_first)
