@@ -28,6 +28,7 @@ from comparison.pipeline.judged import broken, finished, why_broken
 from comparison.pipeline.reading import PartOfTraces
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
+from comparison.pipeline.sums.queries import NO_SUMS, windows_of
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
 from comparison.results.outcomes import worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.reading import FileRead, PartRead
     from comparison.pipeline.remembered import Known
     from comparison.pipeline.stages import Gold
+    from comparison.pipeline.sums.queries import Sums
     from comparison.results.run import Run
 
 #: The command of a comparison, beside its runs.
@@ -197,28 +199,48 @@ def measured_runs(
     for result in read.results:
         for each in result.read:
             files[each.run].append(each)
-    judged = {place: _judged(runs[place], of_run.get(place, ()), files[place]) for place in places}
+    sums = _sums(spark, runs, tasks, of_run, tables)
+    judged = {
+        place: _judged(runs[place], of_run.get(place, ()), sums.get(runs[place].run_id, NO_SUMS), files[place])
+        for place in places
+    }
     write_runs(tables, next(free), [(runs[place], measured) for place, (_, measured) in judged.items()])
     return {place: run for place, (run, _) in judged.items()}
 
 
-def _judged(run: TraceRun, rows: Sequence[Gold], files: Sequence[FileRead]) -> tuple[Run, Measured]:
+def _sums(
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    tasks: Sequence[PartOfEvents],
+    of_run: Mapping[int, Sequence[Gold]],
+    tables: Path,
+) -> dict[str, Sums]:
+    """What the queries over their tables say of the runs that were measured."""
+    firsts = {place: rows[0] for place, rows in of_run.items() if not any(row.broken for row in rows)}
+    buckets = {of.bucket + share for task in tasks for of in task.runs for share in range(of.buckets)}
+    if not firsts:
+        return {}
+    windows = windows_of((runs[place].run_id, row.context.windows) for place, row in firsts.items() if row.context)
+    return job.sums(spark, sorted(buckets), windows, tables)
+
+
+def _judged(run: TraceRun, rows: Sequence[Gold], sums: Sums, files: Sequence[FileRead]) -> tuple[Run, Measured]:
     """The run's figures and verdicts, and what they rest on: all of its buckets, if there are any."""
     why = next((row.broken for row in rows if row.broken), "")
     try:
         if not why:
-            measured = _together(rows) if rows else measure(run, {})[0]
+            measured = _together(rows, sums) if rows else measure(run, {})[0]
             return finished(run, measured, files), measured
     except WRONG_DATA as error:
         why = why_broken(error)
     return broken(run, why, files), measure(run, {})[0]
 
 
-def _together(rows: Sequence[Gold]) -> Measured:
+def _together(rows: Sequence[Gold], sums: Sums) -> Measured:
     """What was measured of all shares of a run."""
     first = rows[0]
     assert first.context is not None, "the first share has it"
-    return together(first.context, first.counted, added([row.figures for row in rows]), first.acting)
+    return together(first.context, first.counted, added([row.figures for row in rows]), sums, first.acting)
 
 
 def _parts_of_events(

@@ -5,7 +5,9 @@
 - *silver*: `mapInArrow(reduce)` over parts of the events: by bucket, stretches of deliveries, claims, names and
   commits; and counts that add up.
 - *gold*: `groupBy("bucket").applyInArrow(measure)`: who had which partition when, the stretches that were counted, and
-  each commit, as tables; and a few figures, which are all that is collected.
+  each commit, as tables; and the few figures that are no query over these.
+- *figures*: sums, counts and joins over these tables, in SQL (`comparison/pipeline/sums`). Their rows are collected;
+  the verdicts on them are plain Python.
 
 A *part* is what a task reads: many small runs, or a piece of a large one. A *bucket* is what is measured and written
 together: the small runs of a part, or a share of the partitions of a large run, from all of its parts. So neither a
@@ -24,8 +26,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from comparison.pipeline.bronze.kinds import RUN_COLUMNS
+from comparison.pipeline.bronze.tables import as_in_files
+from comparison.pipeline.gold.partitions import TABLES
 from comparison.pipeline.reading import PartOfTraces, PartRead, read_part_of_traces
-from comparison.pipeline.stages import Gold, PartOfEvents, Silver, gold_of, silver_of
+from comparison.pipeline.stages import Gold, PartOfEvents, Silver, gold_file, gold_of, silver_of
+from comparison.pipeline.sums.queries import statement, sums_of
 from comparison.pipeline.typed_rows import batch_of, schema_of, values_of
 from kernel.errors import UNWRITABLE
 
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from comparison.pipeline.sums.queries import Sums
 
 _Value = TypeVar("_Value")
 _Written = TypeVar("_Written", PartRead, Gold)
@@ -79,6 +87,17 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
         silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
         gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
         return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
+
+
+def sums(spark: SparkSession, buckets: Sequence[int], windows: pa.Table, folder: Path) -> dict[str, Sums]:
+    """Figures: what the queries say of the runs in these buckets, by their ids; `windows` has WINDOW_SCHEMA."""
+    for name, columns in TABLES.items():
+        schema = as_in_files(pa.schema([*RUN_COLUMNS, *columns]).empty_table()).schema
+        files = [str(gold_file(folder, name, bucket)) for bucket in buckets]
+        spark.read.schema(from_arrow_schema(schema)).parquet(*files).createOrReplaceTempView(name)
+    spark.createDataFrame(windows).createOrReplaceTempView("windows")
+    with _tagged(spark, "figures"):
+        return sums_of(tuple(row) for row in spark.sql(statement()).collect())
 
 
 def cores_of(spark: SparkSession) -> int:

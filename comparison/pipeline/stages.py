@@ -16,10 +16,7 @@ from comparison.ownership.groups import NamedGroups  # noqa: TC001 - typed_rows 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.runs import TraceRun  # noqa: TC001 - typed_rows reads the annotation
 from comparison.pipeline.bronze.tables import EVENTS, by_run, joined, read_part, with_run, write_table
-from comparison.pipeline.gold.commits import COMMIT_SCHEMA
-from comparison.pipeline.gold.cover import SEGMENT_SCHEMA
-from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA
-from comparison.pipeline.gold.partitions import PartitionFigures, PartitionTables, measure_partitions
+from comparison.pipeline.gold.partitions import TABLES, PartitionFigures, PartitionTables, measure_partitions
 from comparison.pipeline.gold.run import acting
 from comparison.pipeline.judged import why_broken
 from comparison.pipeline.measured import Acting  # noqa: TC001 - typed_rows reads the annotation
@@ -94,10 +91,6 @@ class Gold:
     counted: list[Counted] = field(default_factory=list)
     figures: PartitionFigures = field(default_factory=PartitionFigures)
     unwritable: tuple[int, str] | None = None  #: the error of the disk that the tables did not fit on
-
-
-#: The tables of partitions.
-TABLES = ("ownership", "segments", "commits")
 
 
 def silver_of(part: PartOfEvents, folder: Path) -> Iterator[Silver]:
@@ -199,11 +192,16 @@ def _measured(rows: Sequence[Silver]) -> tuple[Gold, PartitionTables]:
 
 
 #: Of a run of which nothing can be measured: readers expect every table, also of such runs alone.
-NO_TABLES = PartitionTables(INTERVAL_SCHEMA.empty_table(), SEGMENT_SCHEMA.empty_table(), COMMIT_SCHEMA.empty_table())
+NO_TABLES = PartitionTables(*(schema.empty_table() for schema in TABLES.values()))
 
 
 def write_gold(folder: Path, number: int, found: Sequence[tuple[TraceRun, PartitionTables]]) -> None:
     """Write the tables of a bucket."""
     for place, name in enumerate(TABLES):
         tables = [with_run(run, of_one[place]) for run, of_one in found]
-        write_table(folder / name / f"part-{number:05}.parquet", pa.concat_tables(tables))
+        write_table(gold_file(folder, name, number), pa.concat_tables(tables))
+
+
+def gold_file(folder: Path, table: str, number: int) -> Path:
+    """Where a bucket's rows of a table are."""
+    return folder / table / f"part-{number:05}.parquet"

@@ -183,10 +183,15 @@ def write_table(path: Path, table: pa.Table) -> None:
 
     Its folder may be new, but not the one above, which may be gone because the analysis was broken off.
     """
-    table = table.rename_columns(named_in_files(table.schema))
+    table = as_in_files(table)
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as file:
         pq.write_table(table, file, **_encoding(table.schema))
+
+
+def as_in_files(table: pa.Table) -> pa.Table:
+    """The same with the names that its columns have in files."""
+    return table.rename_columns(named_in_files(table.schema))
 
 
 def _encoding(schema: pa.Schema) -> dict[str, Any]:

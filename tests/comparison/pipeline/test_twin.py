@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from comparison.pipeline.bronze.runs import TraceRun
 from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold import partitions
-from comparison.pipeline.gold.run import acting, measure, together
+from comparison.pipeline.gold.partitions import PartitionTables
+from comparison.pipeline.gold.run import acting, measure, summed, together
 from comparison.pipeline.measured import Measured
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
@@ -64,12 +65,13 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
     parts = [reduced(_needed(part), context, naming) for part in _cut(everything, cuts)]
     shares = [bundle.shared_out(buckets) for bundle, _ in parts]
     measured = [
-        partitions.measure_partitions(Bundle.joined([share[bucket] for share in shares]), context, bucket, buckets)[0]
+        partitions.measure_partitions(Bundle.joined([share[bucket] for share in shares]), context, bucket, buckets)
         for bucket in range(buckets)
     ]
-    again = together(
-        context, [counted for _, counted in parts], partitions.added(measured), acting(everything, context)
-    )
+    figures = partitions.added([each for each, _ in measured])
+    of_partitions = PartitionTables(*map(pa.concat_tables, zip(*(tables for _, tables in measured), strict=True)))
+    sums = summed(run, context.windows, of_partitions)
+    again = together(context, [counted for _, counted in parts], figures, sums, acting(everything, context))
     assert differences(again, whole) == []
 
 

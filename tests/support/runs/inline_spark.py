@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -17,6 +19,7 @@ class InlineSpark:
 
     def __init__(self, parallelism: int) -> None:
         self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
+        self._views = duckdb.connect(config={"threads": 1})
 
     def addTag(self, name: str) -> None:  # noqa: N802 - Spark's name
         """Nobody looks at them."""
@@ -25,7 +28,14 @@ class InlineSpark:
         """Likewise."""
 
     def createDataFrame(self, rows: pa.Table, schema: StructType | None = None) -> _Frame:  # noqa: N802 - Spark's name
-        return _Frame(rows if schema is None else rows.cast(to_arrow_schema(schema)), len(rows))
+        return _Frame(rows if schema is None else rows.cast(to_arrow_schema(schema)), len(rows), self._views)
+
+    @property
+    def read(self) -> _Reader:
+        return _Reader(self._views)
+
+    def sql(self, query: str) -> _Frame:
+        return _Frame(self._views.sql(query).to_arrow_table(), 1, self._views)
 
 
 class _Conf:
@@ -39,31 +49,48 @@ class _Conf:
         self._settings[name] = value
 
 
+class _Reader:
+    def __init__(self, views: duckdb.DuckDBPyConnection) -> None:
+        self._views = views
+
+    def schema(self, schema: StructType) -> _Reader:
+        return self
+
+    def parquet(self, *paths: str) -> _Frame:
+        return _Frame(pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths]), 1, self._views)
+
+
 class _Frame:
     """A DataFrame, computed, and the number of tasks that share it."""
 
-    def __init__(self, rows: pa.Table, tasks: int) -> None:
-        self._rows, self._tasks = rows, tasks
+    def __init__(self, rows: pa.Table, tasks: int, views: duckdb.DuckDBPyConnection) -> None:
+        self._rows, self._tasks, self._views = rows, tasks, views
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
+        self._views.register(name, self._rows)
 
     def mapInArrow(self, task: Callable[[Batches], Batches], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
         edges = [len(self._rows) * place // max(1, self._tasks) for place in range(self._tasks + 1)]
         shares = [self._rows.slice(low, high - low) for low, high in pairwise(edges)]
         found = [batch for share in shares for batch in task(iter(share.to_batches()))]
-        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), self._tasks)
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), self._tasks, self._views)
 
     def groupBy(self, *names: str) -> _Groups:  # noqa: N802 - Spark's name
-        return _Groups(self._rows, names)
+        return _Groups(self._rows, names, self._views)
+
+    def collect(self) -> list[tuple[object, ...]]:
+        return list(zip(*self._rows.to_pydict().values(), strict=True))
 
     def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
         return self._rows
 
 
 class _Groups:
-    def __init__(self, rows: pa.Table, names: tuple[str, ...]) -> None:
-        self._rows, self._names = rows, names
+    def __init__(self, rows: pa.Table, names: tuple[str, ...], views: duckdb.DuckDBPyConnection) -> None:
+        self._rows, self._names, self._views = rows, names, views
 
     def applyInArrow(self, task: Callable[[pa.Table], pa.Table], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
         keys = list(zip(*(self._rows[name].to_pylist() for name in self._names), strict=True))
         groups = [self._rows.filter(pa.array([each == key for each in keys])) for key in dict.fromkeys(keys)]
         found = [batch for group in groups for batch in task(group).to_batches()]
-        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), len(groups))
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), len(groups), self._views)
