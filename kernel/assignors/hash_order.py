@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernel.assignors.tree_bins import (
-    SMALLEST_TABLE,
-    TREEIFY_THRESHOLD,
-    has_full_bucket,
-    iteration_order,
-    spread,
-    spreads,
-)
+from kernel.assignors.tree_bins import SMALLEST_TABLE, TREEIFY_THRESHOLD, has_full_bucket, iteration_order, spreads
 from kernel.java_hash import java_hash
 
 if TYPE_CHECKING:
@@ -51,9 +44,8 @@ def bucket(hashed: int, size: int) -> int:
 def texts_in_hash_order(texts: Iterable[str]) -> list[str]:
     """Distinct strings in the iteration order of a table that was filled in the given order."""
     given = list(texts)
-    if len(given) <= TREEIFY_THRESHOLD:  # no bucket can be full, and arrays would cost more
-        last = table_size(len(given)) - 1
-        return sorted(given, key=lambda text: spread(text) & last)
+    if len(given) <= TREEIFY_THRESHOLD:  # arrays would cost more
+        return iteration_order(given)
     hashes = spreads(given)
     if has_full_bucket(hashes):
         return iteration_order(given)
