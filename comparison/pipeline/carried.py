@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.quarantine import QUARANTINE
 from comparison.pipeline.bronze.tables import EVENTS, with_run, write_table
-from comparison.pipeline.stages import TABLES
+from comparison.pipeline.gold.partitions import TABLES
 from comparison.pipeline.written import OF_RUNS
 
 if TYPE_CHECKING:

@@ -41,6 +41,8 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
+        # Each plan runs once, over thousands of rows: compiling it takes longer than interpreting it.
+        "spark.sql.codegen.wholeStage": "false",
         "spark.cleaner.referenceTracking.blocking": "false",
     }
     if master.is_local:

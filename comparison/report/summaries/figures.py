@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOT_APPLICABLE = "not applicable"
+#: What the figures of a run are of, as `Metric.of` says one by one.
+OF_WHAT = "Unowned time is of the measured stretch, what changes cost is of these; the rest of the whole run."
 MARKS = {
     VerdictOutcome.EXPECTED: "+",
     VerdictOutcome.UNKNOWN: "?",

@@ -1,9 +1,10 @@
-"""An analysis on a server of Spark Connect gives the same result as one machine without Spark."""
+"""On a server of Spark Connect: an analysis as on one machine without Spark, the tables' queries, and a notebook."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +19,12 @@ from comparison.pipeline.analysis import analyze
 from comparison.pipeline.generated.runs import write_synthetic_runs
 from comparison.pipeline.spark.class_cache import options_of_archive
 from comparison.pipeline.spark.jvm import spark_jars
+from docs.generators.pages import DOCS
+from docs.generators.table_pages import SWEEP_TABLES
 from kernel.platform.jre import find_java
 from kernel.platform.ports import LOOPBACK, free_ports
 from kernel.waiting import wait_until
+from tests.comparison.pipeline.test_table_pages import QUERIES
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -38,6 +42,15 @@ with starting_session(sys.argv[1]) as starting:
     result = analyze(starting.session, [Path(sys.argv[2])], output=Path(sys.argv[3]))
     assert "py4j.java_gateway" not in sys.modules or starting.session().__module__.startswith("pyspark.sql.connect")
 sys.stdout.buffer.write(msgspec.json.encode(result))
+"""
+_QUERIES = """
+import json
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+queries = json.loads(Path(sys.argv[1]).read_text())
+print(json.dumps({name: len(spark.sql(query).collect()) for name, query in queries.items()}))
 """
 
 
@@ -84,17 +97,55 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait(60)
 
 
-def test_all_answers_are_those_of_one_machine(server: str, tmp_path: Path) -> None:
-    """Setup: two small runs of which one has a file that cannot be used, and a run that is read in several parts."""
-    source, output = tmp_path / "runs", tmp_path / "out"
+@pytest.fixture(scope="module")
+def analysed(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, bytes]:
+    """Two small runs of which one has a file that cannot be used, analysed on the server: runs, output, result."""
+    folder = tmp_path_factory.mktemp("analysed")
+    source, output = folder / "runs", folder / "out"
     write_synthetic_runs(source, runs=2, events_min=2_000, members=3, partitions=4)
     (source / "run-00001" / "trace" / "m9.jsonl").write_text("garbage\n")
+    return source, output, _done(_ANALYSIS, server, source, output)
+
+
+def _done(script: str, *arguments: str | Path, **environment: str) -> bytes:
     done = subprocess.run(
-        [sys.executable, "-c", _ANALYSIS, server, source, output], capture_output=True, timeout=300, check=False
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def test_all_answers_are_those_of_one_machine(analysed: tuple[Path, Path, bytes], tmp_path: Path) -> None:
+    source, output, result = analysed
     alone = analyze(cast("SparkSession", InlineSpark(2)), [source], output=tmp_path / "alone")
-    assert json.loads(done.stdout) == msgspec.to_builtins(alone)
+    assert json.loads(result) == msgspec.to_builtins(alone)
     assert {path.name for path in (output / "tables").iterdir()} == {
         path.name for path in (tmp_path / "alone" / "tables").iterdir()
     }
+
+
+def test_queries_of_the_page_of_tables_run(server: str, analysed: tuple[Path, Path, bytes], tmp_path: Path) -> None:
+    _, output, _ = analysed
+    names = {name: query for name, query in QUERIES if name not in SWEEP_TABLES}
+    script = tmp_path / "queries.json"
+    script.write_text(
+        json.dumps({name: re.sub("'(tables/.*?)'", f"parquet.`{output}/\\1`", query) for name, query in names.items()})
+    )
+    counts = json.loads(_done(_QUERIES, script, SPARK_REMOTE=server))
+    without_rows = {"bystanders", "changes", "commits", "faults", "rounds", "waits"}
+    assert {name for name, count in counts.items() if not count} <= without_rows
+    assert counts.keys() == names.keys()
+
+
+def test_notebook_runs(server: str, analysed: tuple[Path, Path, bytes]) -> None:
+    _, output, _ = analysed
+    notebook = json.loads((DOCS / "examples" / "waits.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    shown = _done(
+        "\n".join([*cells, "print(type(waits).__module__)"]), SPARK_REMOTE=server, REBALANCE_LAB_FOLDER=str(output)
+    )
+    assert shown.decode().splitlines()[-1] == "pyspark.sql.connect.dataframe"
