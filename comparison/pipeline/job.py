@@ -20,7 +20,7 @@ seconds of the whole analysis (docs/performance.md).
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> li
                     found = PartRead(part.number, unwritable=_unwritable(error))
                 yield batch_of(PartRead, [found])
 
-    with _tagged(spark, "bronze"):
+    with _tagged(spark, "bronze", "decode the traces into events"):
         bronze = _rows(spark, PartOfTraces, parts).mapInArrow(decode, _columns(PartRead))
         return sorted(_written(PartRead, bronze), key=lambda each: each.number)
 
@@ -83,7 +83,7 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
             gold = [Gold(silver[0].place, 0, unwritable=_unwritable(error))]
         return pa.Table.from_batches([batch_of(Gold, gold)])
 
-    with _tagged(spark, "gold"):
+    with _tagged(spark, "gold", "measure who had which partition when"):
         silver = _rows(spark, PartOfEvents, parts).mapInArrow(reduce, _columns(Silver))
         gold = silver.groupBy("bucket").applyInArrow(measure, _columns(Gold))
         return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
@@ -96,7 +96,7 @@ def sums(spark: SparkSession, buckets: Sequence[int], windows: pa.Table, folder:
         files = [str(gold_file(folder, name, bucket)) for bucket in buckets]
         spark.read.schema(from_arrow_schema(schema)).parquet(*files).createOrReplaceTempView(name)
     spark.createDataFrame(windows).createOrReplaceTempView("windows")
-    with _tagged(spark, "figures"):
+    with _tagged(spark, "figures", "sum them up"):
         return sums_of(tuple(row) for row in spark.sql(statement()).collect())
 
 
@@ -106,13 +106,20 @@ def cores_of(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _tagged(spark: SparkSession, name: str) -> Iterator[None]:
-    """Give the jobs of the block a tag, by which Spark's pages and its event log tell them apart."""
+def _tagged(spark: SparkSession, name: str, what: str) -> Iterator[None]:
+    """Give the jobs of the block a tag, and in a classic session a description, for Spark's pages and its event log."""
     spark.addTag(name)
+    _describe(spark, f"{name}: {what}")
     try:
         yield
     finally:
         spark.removeTag(name)
+        _describe(spark, None)
+
+
+def _describe(spark: SparkSession, what: str | None) -> None:
+    with suppress(AttributeError):  # over Connect there is no context
+        spark.sparkContext.setJobDescription(what)  # type: ignore[arg-type]  # None takes it away
 
 
 def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:
