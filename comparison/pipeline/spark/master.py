@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 5.0
 CONNECT_PORT = 15002
 SUPPORTED = (
     "Use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, sc://HOST:PORT (Spark Connect), "
-    "or yarn with HADOOP_CONF_DIR"
+    "k8s://https://HOST:PORT, or yarn with HADOOP_CONF_DIR"
 )
 
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\*|[1-9][0-9]{0,5})(?:,\s*[1-9][0-9]{0,5})?\])?")
@@ -35,7 +35,11 @@ class MasterKind(Enum):
     LOCAL_CLUSTER = "local-cluster"  #: executors are processes on this machine
     STANDALONE = "standalone"
     YARN = "yarn"
+    KUBERNETES = "k8s"
     CONNECT = "sc"  #: a server of Spark Connect has the driver
+
+
+_SERVERS = {MasterKind.CONNECT: "Spark Connect server", MasterKind.KUBERNETES: "Kubernetes API server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ def parse_master(url: str) -> Master:
         return Master(
             url, MasterKind.CONNECT, addresses=_addresses(url, place if ":" in place else f"{place}:{CONNECT_PORT}")
         )
+    if separator and scheme == "k8s":
+        return Master(url, MasterKind.KUBERNETES, addresses=_addresses(url, rest.rpartition("://")[2]))
     if url == "yarn":
         if not any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
             raise EnvironmentFault("the Spark master is yarn. Set HADOOP_CONF_DIR to the folder of Hadoop's settings")
@@ -83,7 +89,7 @@ def _addresses(url: str, rest: str) -> tuple[tuple[str, int], ...]:
     for each in rest.split(","):
         parts = _ADDRESS.fullmatch(each)
         if parts is None or not 0 < int(parts["port"]) <= 65_535:
-            raise EnvironmentFault(f"the Spark master {url!r} is malformed. Use {url.partition(':')[0]}://HOST:PORT")
+            raise EnvironmentFault(f"the Spark master {url!r} is malformed. Use {url.rpartition('://')[0]}://HOST:PORT")
         found.append((parts["host"].strip("[]"), int(parts["port"])))
     return tuple(found)
 
@@ -113,7 +119,7 @@ def _first_listening(master: Master) -> str:
                 return str(connection.getpeername()[0]).partition("%")[0]
         except OSError as error:
             complaints.append(f"{host}:{port}: {error.strerror or 'no answer'}")
-    server = "Spark Connect server" if master.kind is MasterKind.CONNECT else "Spark master"
+    server = _SERVERS.get(master.kind, "Spark master")
     raise Unavailable(
         f"no {server} at {master.url} ({'; '.join(complaints)}). Start it, or correct --master; "
         "without --master the analysis runs on this machine"
