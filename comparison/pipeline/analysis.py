@@ -20,6 +20,7 @@ from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
 from comparison.pipeline.bronze.quarantine import count_lines_on
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import MEASURED, READ, carry
+from comparison.pipeline.compaction import compacted
 from comparison.pipeline.figures.growth import growths
 from comparison.pipeline.figures.repeats import repeated
 from comparison.pipeline.gold.partitions import added
@@ -153,7 +154,7 @@ def _completed(
     missing = [number for number in range(len(runs)) if number not in known.found]
     measured = measured_runs(spark, runs, missing, read, tables, free)
     found = {**known.found, **{place: judged(runs[place], run) for place, run in measured.items()}}
-    remember(tables, runs, marks, read, found)
+    remember(tables, runs, marks, compacted(tables, read), found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])
     return found
 

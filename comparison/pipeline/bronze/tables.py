@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.alike import Group
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
+#: What every file says of the columns of its table: raised when one means something else, or is gone.
+SCHEMA_VERSION = 1
+_VERSION = {"rebalance_lab.schema_version": str(SCHEMA_VERSION)}
 #: The folder of the tables of events.
 EVENTS = "events"
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
@@ -183,7 +186,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
     Its folder may be new, but not the one above, which may be gone because the analysis was broken off.
     """
-    table = as_in_files(table)
+    table = as_in_files(table).replace_schema_metadata(_VERSION)
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as file:
         pq.write_table(table, file, **_encoding(table.schema))

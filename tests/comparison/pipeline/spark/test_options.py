@@ -119,9 +119,7 @@ def test_supported_masters_are_understood(url: str, kind: MasterKind, cores: int
     assert (master.kind, master.cores) == (kind, cores)
 
 
-@pytest.mark.parametrize(
-    "url", ["", "foo://bar", "mesos://h:1", "mesos://h:1", "local[x]", "local[0]", "sprk://h:1"]
-)
+@pytest.mark.parametrize("url", ["", "foo://bar", "mesos://h:1", "local[x]", "local[0]", "sprk://h:1"])
 def test_other_masters_are_refused_with_those_that_are_supported(url: str) -> None:
     with pytest.raises(EnvironmentFault, match=r"is not supported. Use local\[\*\].*spark://HOST:PORT"):
         parse_master(url)
