@@ -155,12 +155,12 @@ def _first(cell: Cell, seed: int, *, simulated: bool, full_stack_max: int) -> Fi
         computed = replace(cell, by=str(by)) if simulated else cell
         return FirstRun(computed, planned, estimated_run_s(planned, simulated=simulated))
     large = {"members": members, "partitions": given.pop("partitions", None)}
-    small = scenario_named(cell.scenario).parameters({**given, "members": None})
-    parameters = LargeParameters.of(small, **large)
-    if reason := why_not_large(cell.scenario, cell.design, parameters):
+    scenario = scenario_named(cell.scenario)
+    parameters = LargeParameters.of(scenario.parameters({**given, "members": None}), **large)
+    if reason := why_not_large(scenario, cell.design, parameters):
         raise ConfigurationError(reason)
     planned = Planned(scenario=cell.scenario, design=cell.design, parameters=parameters)
-    return FirstRun(replace(cell, by=str(by)), planned, estimated_large_s(cell.scenario, parameters))
+    return FirstRun(replace(cell, by=str(by)), planned, estimated_large_s(scenario, parameters))
 
 
 def _members(cell: Cell) -> int:

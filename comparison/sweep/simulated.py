@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
+from comparison.scenarios.plan.catalogue import scenario_named
 
 # What computes a large group is loaded once, and not by every child that is forked for one.
 from comparison.simulation.deciding import group as _loaded_before_forking  # noqa: F401
@@ -117,7 +118,7 @@ class _Perform:
 
         def computed(_: Callable[[str], None]) -> dict[str, float]:
             gc.disable()  # the members of a group stay: searching them for garbage finds none
-            return figures_of(run.cell.scenario, run.cell.design, parameters)
+            return figures_of(scenario_named(run.cell.scenario), run.cell.design, parameters)
 
         figures = await done_in_a_child(computed, asyncio.Event(), lambda _: None)
         record = RecordedRun(

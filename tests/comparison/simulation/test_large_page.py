@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.sweep.grid import Grid, axes_from, complete
 from comparison.sweep.large import Method, figures_of
 from comparison.sweep.plan import planned_sweep
@@ -43,5 +44,5 @@ def test_formula_gives_the_requests_that_whole_runs_of_zookeeper_measured(member
         cell for cell in read_records()["zookeeper"] if cell.scenario == "join" and cell.at["members"] == members
     )
     assert (run.cell.by, whole.by) == (Method.FORMULA, Method.FULL_STACK)
-    formula = figures_of("join", "zookeeper", run.planned.parameters)
+    formula = figures_of(scenario_named("join"), "zookeeper", run.planned.parameters)
     assert formula["join.authority_requests"] == whole.figures["join.authority_requests"].median

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from comparison.results.keys import COMPLETE
+from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.sweep.large import figures_of
 from comparison.sweep.plan import planned_sweep
 from tests.comparison.pipeline.spark_cluster import python_without_ours, standalone_cluster
@@ -55,7 +56,7 @@ def test_runs_of_a_simulated_sweep_are_tasks_of_a_cluster(master: str, tmp_path:
         written = json.loads((folder / run.folder / "run.json").read_bytes())
         assert written["outcome"] == COMPLETE
         if run.planned.parameters.members > WHOLE_UP_TO:
-            figures = figures_of(run.cell.scenario, run.cell.design, run.planned.parameters)
+            figures = figures_of(scenario_named(run.cell.scenario), run.cell.design, run.planned.parameters)
             assert {**written["figures"], MEASURED: 0} == {**figures, MEASURED: 0}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import LargeParameters
 from comparison.scenarios.plan.request import RunRequest, simulated_run
+from comparison.scenarios.plan.vocabulary import Form, JoinOne, KillOwner, Steady
 from comparison.scenarios.run.experiments import plan
 from comparison.simulation.deciding.group import CountedGroup, Stage
 from comparison.simulation.runs import perform
@@ -28,20 +30,23 @@ COUNTED = ("JoinGroup", "SyncGroup", "LeaveGroup", "FindCoordinator", "OffsetFet
 #: A change comes at another moment between two heartbeats, of which everybody hears by a heartbeat.
 TOLERANCE_MS = 1_000 + 50
 TWO_PARTITIONS_EACH = 2
+JOIN, CRASH = "join", "crash"
+STEPS = {JOIN: (JoinOne(),), CRASH: (KillOwner(),), "both": (JoinOne(), KillOwner())}
 
 
-async def change_in_full(folder: Path, scenario: str, design: str, members: int) -> Change:
-    (planned,) = plan([scenario], [design], {"seed": 1, "rate": min(2 * members, 200)})
+async def changes_in_full(folder: Path, what: str, design: str, members: int) -> list[Change]:
+    """A run of everything: a group forms, one joins or one is killed, or first the one and then the other."""
+    scenario = replace(scenario_named(CRASH), steps=(Form(), Steady(), *STEPS[what]))
     size = {"members": members, "partitions": TWO_PARTITIONS_EACH * members}
-    parameters = LargeParameters.of(planned.parameters, **size)
+    parameters = LargeParameters.of(scenario.parameters({"seed": 1, "rate": min(2 * members, 200)}), **size)
     (folder / "trace").mkdir()
     request = RunRequest(
-        scenario=scenario_named(scenario),
+        scenario=scenario,
         design=design,
         parameters=parameters,
         configuration=configuration(design, parameters),
         zookeeper="embedded",
-        run=simulated_run(scenario, design, parameters),
+        run=simulated_run(scenario.name, design, parameters),
         run_dir=folder,
         clock=TimeSource.SIMULATED,
     )
@@ -51,55 +56,57 @@ async def change_in_full(folder: Path, scenario: str, design: str, members: int)
     (part,) = parts_of([run], 1)
     tables, read = read_tables([run], part.chunks)
     measured, _ = measure(run, tables[0])
-    (change,) = finished(run, measured, read).changes
-    return change
+    changes = [change for change in finished(run, measured, read).changes if change.change in (JOIN, CRASH)]
+    assert len(changes) == len(STEPS[what])
+    return changes
 
 
-def counted(scenario: str, design: str, members: int, seed: int = 1, *, victim: str = "") -> Stage:
-    (planned,) = plan([scenario], [design], {"seed": seed})
+def formed(design: str, members: int, seed: int = 1) -> CountedGroup:
+    (planned,) = plan([JOIN], [design], {"seed": seed})
     made = configuration(design, planned.parameters)
     group = CountedGroup(design, made, partitions=TWO_PARTITIONS_EACH * members, seed=seed)
     group.form(members)
-    return group.join() if scenario == "join" else group.crash(victim)
+    return group
 
 
-async def held_against_the_full_stack(folder: Path, scenario: str, design: str, members: int) -> None:
-    full = await change_in_full(folder, scenario, design, members)
-    victim = full.target if scenario == "crash" else ""  # what moves depends on its place in the group
-    alone = counted(scenario, design, members, victim=victim)
-    assert alone.members == full.members
-    requests = {api: count for api, count in full.requests.items() if api in COUNTED}
-    assert {api: count for api, count in alone.requests.items() if api in COUNTED} == requests
-    assert alone.zk_writes == full.zk_writes
-    assert alone.rounds == full.rounds
-    if (scenario, design) != ("crash", SERVER):  # who comes behind the victim: its id says that by chance
-        assert alone.moved == full.moved
-    assert alone.converge_ms == pytest.approx(full.converge_ms, abs=TOLERANCE_MS)
+def counted(scenario: str, design: str, members: int, seed: int = 1) -> Stage:
+    group = formed(design, members, seed)
+    return group.join() if scenario == JOIN else group.crash()
+
+
+async def held_against_the_full_stack(folder: Path, what: str, design: str, members: int) -> None:
+    group = formed(design, members)
+    for full in await changes_in_full(folder, what, design, members):
+        # What moves after a crash depends on the victim's place in the group.
+        alone = group.join() if full.change == JOIN else group.crash(full.target)
+        assert (alone.change, alone.members) == (full.change, full.members)
+        requests = {api: count for api, count in full.requests.items() if api in COUNTED}
+        assert {api: count for api, count in alone.requests.items() if api in COUNTED} == requests
+        assert alone.zk_writes == full.zk_writes
+        assert alone.rounds == full.rounds
+        if (full.change, design) != (CRASH, SERVER):  # who comes behind the victim: its id says that by chance
+            assert alone.moved == full.moved
+        assert alone.converge_ms == pytest.approx(full.converge_ms, abs=TOLERANCE_MS)
 
 
 @pytest.mark.parametrize(
-    ("scenario", "design"),
-    [("join", "eager"), ("join", "cooperative"), ("join", "server"), ("crash", "consumer")],
+    ("what", "design"),
+    [(JOIN, "eager"), (JOIN, "cooperative"), (JOIN, "server"), (CRASH, "consumer")],
 )
-async def test_counts_are_those_of_the_full_stack(tmp_path: Path, scenario: str, design: str) -> None:
-    await held_against_the_full_stack(tmp_path, scenario, design, 12)
+async def test_counts_are_those_of_the_full_stack(tmp_path: Path, what: str, design: str) -> None:
+    await held_against_the_full_stack(tmp_path, what, design, 12)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("design", COORDINATED)
-@pytest.mark.parametrize("scenario", ["join", "crash"])
-async def test_counts_of_a_hundred_members_are_those_of_the_full_stack(
-    tmp_path: Path, scenario: str, design: str
-) -> None:
-    await held_against_the_full_stack(tmp_path, scenario, design, 100)
+async def test_counts_of_a_hundred_members_are_those_of_the_full_stack(tmp_path: Path, design: str) -> None:
+    await held_against_the_full_stack(tmp_path, "both", design, 100)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("scenario", "design"), [("join", "eager"), ("crash", "consumer")])
-async def test_counts_of_a_thousand_members_are_those_of_the_full_stack(
-    tmp_path: Path, scenario: str, design: str
-) -> None:
-    await held_against_the_full_stack(tmp_path, scenario, design, 1_000)
+@pytest.mark.parametrize("design", COORDINATED)
+async def test_counts_of_a_thousand_members_are_those_of_the_full_stack(tmp_path: Path, design: str) -> None:
+    await held_against_the_full_stack(tmp_path, "both", design, 1_000)
 
 
 @pytest.mark.parametrize("design", COORDINATED)
