@@ -1,7 +1,6 @@
 """What was measured of one run, as typed values, from which figures are made.
 
-`comparison.pipeline.gold.run` puts them together. Times are nanoseconds on the run's clock. A *window* is
-the number of the window that a value belongs to (`comparison.pipeline.silver.windows`).
+`comparison.pipeline.gold.run` puts them together. Times are nanoseconds on the run's clock, windows their numbers.
 """
 
 from __future__ import annotations
@@ -250,9 +249,7 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions that a member had for the first time in the run, in a window, and when the last of them was; see
-    `sums/begun.sql`.
-    """
+    """Partitions that somebody first had in a window, and when the last of them was; see `sums/begun.sql`."""
 
     partitions: int
     last_ns: int
