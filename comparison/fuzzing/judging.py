@@ -296,7 +296,8 @@ def fenced_by_a_successor(tables: Tables) -> str:
 def _rows(tables: Tables, kind: str, *fields: str) -> list[dict[str, Any]]:
     if kind not in tables:
         return []
-    return tables[kind].select(["t_ns", "process", *fields]).to_pylist()
+    rows: list[dict[str, Any]] = tables[kind].select(["t_ns", "process", *fields]).to_pylist()
+    return rows
 
 
 def crashes(measured: Measured) -> Iterator[Violation]:
