@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 NOT_APPLICABLE = "not applicable"
 #: What the figures of a run are of, as `Metric.of` says one by one.
-OF_WHAT = "Unowned time is of the measured stretch, what changes cost is of these; the rest of the whole run."
+OF_WHAT = "Counts are of the whole run, what changes cost is of the measured stretch."
 MARKS = {
     VerdictOutcome.EXPECTED: "+",
     VerdictOutcome.UNKNOWN: "?",
