@@ -21,13 +21,11 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.deciding import counted_noun
 from comparison.pipeline.figures.with_settings import checked
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.judged import finished, why_broken
 from comparison.pipeline.measured import ProcessEnded, StageEntered
-from comparison.pipeline.reading import read_tables
+from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
 from comparison.results.keys import CONFLICT
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS
-from comparison.wrong_data import WRONG_DATA
 from kernel.clock import NS_PER_MS
 from kernel.designs import ZOOKEEPER
 
@@ -294,9 +292,9 @@ def fenced_by_a_successor(tables: Tables) -> str:
 
 
 def _rows(tables: Tables, kind: str, *fields: str) -> list[dict[str, Any]]:
-    if kind not in tables:
-        return []
-    rows: list[dict[str, Any]] = tables[kind].select(["t_ns", "process", *fields]).to_pylist()
+    rows: list[dict[str, Any]] = []
+    if kind in tables:
+        rows = tables[kind].select(["t_ns", "process", *fields]).to_pylist()
     return rows
 
 
