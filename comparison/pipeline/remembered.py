@@ -127,7 +127,7 @@ def reading_code() -> str:
 def pipeline_code() -> str:
     """A digest of all modules that figures and verdicts may depend on, and with them of the versions of all schemas."""
     folders = [*pipeline.__path__, *kernel.__path__]
-    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    files = sorted(path for folder in folders for kind in ("*.py", "*.sql") for path in Path(folder).rglob(kind))
     return _digest([*files, *files_beside()])
 
 
