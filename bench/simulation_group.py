@@ -157,6 +157,7 @@ def _resident_mb() -> float:
 
 def main(design: str, members: int, partitions: int) -> None:
     logging.disable()
+    CONSUMERS[design].load()
     forgo_syncing()
     world = World(1)
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-bench-") as folder:

@@ -1,6 +1,7 @@
 """How each design's consumer is built, and the settings that it takes: the only module that imports both backends.
 
-`kernel.designs` says what the designs are.
+`kernel.designs` says what the designs are. Settings and requests are there at once; a consumer, and with it the
+messages that it sends, is imported when the first one is built, or by `load`: most commands build none.
 """
 
 from __future__ import annotations
@@ -12,13 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.member_settings import MEMBER_SETTINGS
 from coordinator.client.calls import GroupCalls
-from coordinator.client.classic.consumer import CoordinatorConsumer
 from coordinator.client.consumer.calls import Kip848Calls
-from coordinator.client.consumer.consumer import Kip848Consumer
 from coordinator.client.consumer.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
 from coordinator.client.consumer.settings import Kip848ConsumerConfig, refuse
 from coordinator.client.server.calls import ServerCalls
-from coordinator.client.server.consumer import ServerConsumer
 from coordinator.client.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.client.server.settings import ServerConsumerConfig
 from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
@@ -26,7 +24,6 @@ from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.runtime import REAL, Runtime
-from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.kafka_settings import KAFKA_OLD_CONSUMER_SETTINGS
 from zkconsumer.settings import ZkConsumerConfig
 
@@ -34,11 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from coordinator.client.calls import CommitCalls
+    from coordinator.client.classic.consumer import CoordinatorConsumer
+    from coordinator.client.consumer.consumer import Kip848Consumer
+    from coordinator.client.server.consumer import ServerConsumer
     from kernel.consumer import GroupConsumer, RebalanceListener
     from kernel.designs import Design
     from kernel.settings import Setting
     from kernel.trace.writer import Tracer
     from kernel.zookeeper.stepping import StepGate
+    from zkconsumer.consumer import ZooKeeperConsumer
     from zkconsumer.znodes.filters import TopicFilter
 
 
@@ -73,7 +74,8 @@ class ConsumerFactory:
     """Builds a design's consumers."""
 
     design: Design
-    built: Callable[..., GroupConsumer]  #: from a configuration, a tracer, the name of the process, a runtime
+    #: Imports its class, which is called with a configuration, a tracer, the name of the process and a runtime.
+    load: Callable[[], Callable[..., GroupConsumer]]
     configured: Callable[[Mapping[str, str]], tuple[Any, list[str]]]
     known_elsewhere: frozenset[str]  #: Kafka's settings that it accepts and ignores, with a warning
     #: Raises `ConfigurationError` for settings of other designs that Kafka's consumer of this one refuses.
@@ -106,7 +108,7 @@ class ConsumerFactory:
         for warning in warnings:
             log.warning("%s: %s", request.process, warning)
         gate = {} if self.design.coordinator else {"gate": request.gate}  # only operations of ZooKeeper are held up
-        return self.built(config, tracer=tracer, process=request.process, runtime=request.runtime, **gate)
+        return self.load()(config, tracer=tracer, process=request.process, runtime=request.runtime, **gate)
 
     def _config(self, request: ConsumerRequest, own: Mapping[str, str]) -> tuple[Any, list[str]]:
         """`own` are settings that make the design, but for those of the request."""
@@ -118,11 +120,35 @@ class ConsumerFactory:
         return self.configured(given)
 
 
+def _zookeeper() -> type[ZooKeeperConsumer]:
+    from zkconsumer.consumer import ZooKeeperConsumer
+
+    return ZooKeeperConsumer
+
+
+def _server() -> type[ServerConsumer]:
+    from coordinator.client.server.consumer import ServerConsumer
+
+    return ServerConsumer
+
+
+def _classic() -> type[CoordinatorConsumer]:
+    from coordinator.client.classic.consumer import CoordinatorConsumer
+
+    return CoordinatorConsumer
+
+
+def _kip848() -> type[Kip848Consumer]:
+    from coordinator.client.consumer.consumer import Kip848Consumer
+
+    return Kip848Consumer
+
+
 async def subscribe_by_pattern(
     consumer: GroupConsumer, topic_filter: TopicFilter, streams: int, listener: RebalanceListener
 ) -> None:
     """Subscribe to topics by a pattern; only consumers of the zookeeper design can."""
-    assert isinstance(consumer, ZooKeeperConsumer)
+    assert isinstance(consumer, _zookeeper())
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
@@ -130,14 +156,14 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
     {
         ZOOKEEPER: ConsumerFactory(
             design=DESIGNS[ZOOKEEPER],
-            built=ZooKeeperConsumer,
+            load=_zookeeper,
             configured=ZkConsumerConfig.from_settings,
             known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
             session_setting="zookeeper.session.timeout.ms",
         ),
         SERVER: ConsumerFactory(
             design=DESIGNS[SERVER],
-            built=ServerConsumer,
+            load=_server,
             configured=ServerConsumerConfig.from_settings,
             known_elsewhere=KNOWN_ELSEWHERE,
             commits=lambda group: ServerCalls(
@@ -149,7 +175,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
         **{
             name: ConsumerFactory(
                 design=DESIGNS[name],
-                built=CoordinatorConsumer,
+                load=_classic,
                 configured=CoordinatorConsumerConfig.from_settings,
                 known_elsewhere=KAFKA_CONSUMER_SETTINGS,
                 made_by=frozenset({STRATEGY} if DESIGNS[name].strategy else ()),
@@ -158,7 +184,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
         },
         CONSUMER: ConsumerFactory(
             design=DESIGNS[CONSUMER],
-            built=Kip848Consumer,
+            load=_kip848,
             configured=Kip848ConsumerConfig.from_settings,
             known_elsewhere=KNOWN_BEYOND_KIP848,
             refuse=refuse,
@@ -168,3 +194,9 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
         ),
     }
 )
+
+
+def load_all() -> None:
+    """Import all consumers: for a process that forks members of any design."""
+    for factory in CONSUMERS.values():
+        factory.load()

@@ -6,10 +6,12 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comparison.interrupts import Interrupted, reacting
+from comparison.interrupts import Interrupted, end_now, reacting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+
+    from comparison.screen.progress import RunProgress
 
 T = TypeVar("T")
 
@@ -58,3 +60,19 @@ def stopped_by_signals() -> Iterator[asyncio.Event]:
     stopping = asyncio.Event()
     with calling_on_signals(stopping.set):
         yield stopping
+
+
+@contextmanager
+def interrupted_by_signals(progress: RunProgress) -> Iterator[asyncio.Event]:
+    """The first signal sets the event. The second one exits at once; all children then die with the fork server."""
+    interrupted = asyncio.Event()
+
+    def on_signal() -> None:
+        if interrupted.is_set():
+            progress.leave()
+            end_now()
+        interrupted.set()
+        progress.say("interrupted: stopping")
+
+    with calling_on_signals(on_signal):
+        yield interrupted

@@ -133,6 +133,7 @@ class RunRecord:
     def __init__(self, run_dir: Path, about: Mapping[str, object]) -> None:
         """Write it with what is known before the run."""
         self._path = run_dir / RUN_FILE
+        self._folder = run_dir / "trace"
         self._about = about
         self._traces: list[ListedFile] = []
         self._write({})
@@ -141,6 +142,13 @@ class RunRecord:
         """List the trace files of these processes; before they are opened, or right after it."""
         self._traces += [ListedFile(f"{process}.jsonl", process, str(role)) for process in processes]
         self._write({})
+
+    def killed(self, process: str) -> None:
+        """A process was just killed: its file is listed no longer if it had not opened one, so that none is missed."""
+        opened = [each for each in self._traces if each.process != process or (self._folder / each.file).exists()]
+        if opened != self._traces:
+            self._traces = opened
+            self._write({})
 
     def end(self, outcome: Mapping[str, object]) -> None:
         """Add how the run ended."""

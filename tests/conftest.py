@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import inspect
 import itertools
 import os
@@ -23,6 +24,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from comparison.interrupts import LIMIT_VARIABLE
 from comparison.pipeline.spark.session import spark_session
+from kernel.platform.lean_imports import collect_seldom
 from kernel.platform.ports import free_ports
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.chroot import ensure_chroot
@@ -63,6 +65,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault(LIMIT_VARIABLE, "60")
 
 _numbers = itertools.count()
+
+# What is imported and collected stays: the garbage collector need not walk through it again and again.
+gc.disable()
+collect_seldom()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

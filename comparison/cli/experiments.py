@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shlex
 import sys
 from contextlib import suppress
@@ -14,8 +13,10 @@ import click
 from comparison.cli.analysis import analysed, shown
 from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
+from comparison.cli.interrupted import after_interrupt
 from comparison.cli.options import (
     chosen_links,
+    design_option,
     dry_run_option,
     form_option,
     link_option,
@@ -23,13 +24,13 @@ from comparison.cli.options import (
     plugin_option,
     quiet_option,
     with_options,
+    with_seed,
 )
 from comparison.cli.plans import LeftOut, PlannedRun, RunsPlan, show_plan
 from comparison.cli.report_file import REPORT
 from comparison.cli.spark_options import chosen_spark, spark_options
 from comparison.exits import Exit
 from comparison.interrupts import last_words
-from comparison.near_paths import holds_a_run
 from comparison.own_scenarios import names_of
 from comparison.scenarios.plan.applicability import check_applicability, check_scenario, overriding
 from comparison.scenarios.plan.catalogue import (
@@ -41,6 +42,7 @@ from comparison.scenarios.plan.catalogue import (
     scenario_named,
 )
 from comparison.scenarios.plan.configuration import check
+from comparison.scenarios.plan.descriptors import descriptors_needed
 from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.presets import PRESETS
@@ -52,10 +54,8 @@ from comparison.scenarios.run.experiments import (
     left_out,
     plan,
 )
-from comparison.scenarios.run.runner import descriptors_needed
 from comparison.screen.counted import counted
 from comparison.screen.progress import RunProgress, about
-from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 from kernel.platform.requirements import require_machine
 from kernel.settings import split_pairs
@@ -74,13 +74,6 @@ REPEATS_MAX = 200
 EMBEDDED, MODELLED = "embedded", "modelled"
 
 
-design_option = click.option(
-    "--design",
-    "designs",
-    multiple=True,
-    metavar="NAME",
-    help=f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: zookeeper, eager]",
-)
 #: The options that `run` and `compare` share.
 experiment_options = with_options(
     plugin_option,
@@ -335,13 +328,6 @@ def _performed(
     return None
 
 
-def after_interrupt(bundle: Path) -> str:
-    """What is said after an interrupt: how to analyse the traces, if there are any."""
-    if not holds_a_run(bundle):
-        return "interrupted before the first run"
-    return f"interrupted; to analyse the traces: rebalance-lab analyze {shlex.quote(str(bundle))}"
-
-
 def ineffective(names: Sequence[str], options: Mapping[str, object]) -> list[str]:
     """Warnings for options that some scenarios ignore. Raises `ConfigurationError` for one that all of them ignore."""
     sized = [name for name in names if scenario_named(name).sets_own_sizes]
@@ -376,12 +362,3 @@ def own_seed(names: Sequence[str]) -> int | None:
             f"the scenarios have different seeds ({', '.join(map(str, seeds))}). Choose one by --seed"
         )
     return seeds[0] if seeds else None
-
-
-def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
-    """The command that repeats this one, and its seed: the given one, or a random one that is added to the command."""
-    if given is not None:
-        return command, given
-    seed = random.SystemRandom().randint(0, SEED_MAX)
-    end = command.index("--") if "--" in command else len(command)  # arguments after `--` are no options
-    return [*command[:end], "--seed", str(seed), *command[end:]], seed

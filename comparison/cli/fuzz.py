@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comparison.cli.documents import print_document
-from comparison.cli.experiments import with_seed
-from comparison.cli.options import dry_run_option, form_option, output_option, quiet_option
+from comparison.cli.options import dry_run_option, form_option, output_option, quiet_option, with_seed
 from comparison.exits import Exit
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted, as_json, schedules_of
 from comparison.fuzzing.judging import Outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from click.core import ParameterSource
 from comparison.cli.complaints import OneOf
 from comparison.near_paths import RUNS
 from comparison.scenarios.plan.links import DEFAULT, PRESETS, canonical
+from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.plugins import load
+from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +33,14 @@ def with_options(*options: Decorator) -> Decorator:
     return decorated
 
 
+#: Of the commands that run designs.
+design_option = click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="NAME",
+    help=f"{', '.join(DESIGN_NAMES)}, or all. Repeat it, or separate with commas.  [default: zookeeper, eager]",
+)
 #: Of every command that prints what it has found.
 form_option = click.option(
     "--format", "form", type=OneOf(["text", "json"]), default="text", show_default=True, help="Output format."
@@ -122,3 +133,12 @@ plugin_option = click.option(
     callback=lambda _, __, names: [load(name) for name in names],
     help="Python file or module with your own steps and faults (docs/own-scenarios.md). May be repeated.",
 )
+
+
+def with_seed(command: list[str], given: int | None) -> tuple[list[str], int]:
+    """The command that repeats this one, and its seed: the given one, or a random one that is added to the command."""
+    if given is not None:
+        return command, given
+    seed = random.SystemRandom().randint(0, SEED_MAX)
+    end = command.index("--") if "--" in command else len(command)  # arguments after `--` are no options
+    return [*command[:end], "--seed", str(seed), *command[end:]], seed

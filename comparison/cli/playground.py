@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.experiments import after_interrupt, design_option, with_seed
-from comparison.cli.options import chosen_links, link_option, output_option
-from comparison.cli.report_file import REPORT
+from comparison.cli.interrupted import after_interrupt
+from comparison.cli.options import chosen_links, design_option, link_option, output_option, with_seed
 from comparison.exits import Exit
+from comparison.interruptible import interrupted_by_signals
 from comparison.interrupts import last_words
 from comparison.playground.messages import Status
 from comparison.playground.play.setting_up import prepared
@@ -23,7 +23,6 @@ from comparison.playground.web.server import HOST, serving
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
-from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.screen.progress import RunProgress
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.interpreter import module_command
@@ -128,6 +127,8 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
 
 async def _analysed(bundle: Path) -> Path:
     """Analyse a folder in a process of its own, since Spark blocks; the path of the report. Raises `Unavailable`."""
+    from comparison.cli.report_file import REPORT  # it loads what draws reports
+
     command = module_command("comparison.cli.attached", str(os.getpid()), "analyze", str(bundle))
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)
     try:

@@ -36,9 +36,9 @@ from comparison.results.result import RESULT
 from comparison.results.sweep import is_of_runs
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import scenario_named
+from comparison.scenarios.plan.descriptors import descriptors_needed
 from comparison.scenarios.plan.doubts import doubts
 from comparison.scenarios.run.experiments import estimated_analysis_s
-from comparison.scenarios.run.runner import descriptors_needed
 from comparison.screen.counted import counted
 from comparison.screen.printable import printable_all
 from comparison.screen.progress import RunProgress, about

@@ -24,9 +24,9 @@ from comparison.fuzzing.live_runs import LiveRuns
 from comparison.fuzzing.schedule import kind_of_step
 from comparison.fuzzing.shrinking import Shrunk, shrinking
 from comparison.fuzzing.situation import sequence
+from comparison.interruptible import interrupted_by_signals
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupted_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -52,6 +52,7 @@ JUDGED_AT_THE_END = frozenset({SETTLES})
 _TRACEBACK = "Traceback (most recent call last)"
 #: The error of a producer that continues what a broker had acknowledged, if the partition's leader knows nothing of it.
 _MISSING = "OUT_OF_ORDER_SEQUENCE_NUMBER"
+_FENCED = "FENCED_INSTANCE_ID"
 #: How a run's error begins if what it waited for did not come.
 _WAITED = ("time limit of", "timed out")
 
@@ -129,7 +130,9 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         violations += [*deleted_by_others(tables), *unnamed(measured, tables)]
     unknown = ""
     if run.outcome == "failed":
-        if run.error.startswith(_WAITED) and not _open_faults(measured):
+        if fenced := fenced_by_a_successor(tables):
+            unknown = f"{fenced}: {run.error}"
+        elif run.error.startswith(_WAITED) and not _open_faults(measured):
             violations.append(Violation(SETTLES, f"after the last heal: {run.error}"))
         elif _MISSING in run.error:
             violations.append(Violation(LOST, f"a broker has lost what it acknowledged: {run.error}"))
@@ -262,6 +265,37 @@ def _lost_attempts(tables: Tables) -> Iterator[tuple[str, int, int]]:
         if row["outcome"] == CONFLICT:
             before = [t_ns for t_ns in begun.get((row["process"], row["attempt"]), ()) if t_ns <= row["t_ns"]]
             yield row["member"], max(before, default=row["t_ns"]), row["t_ns"]
+
+
+def fenced_by_a_successor(tables: Tables) -> str:
+    """A static member that was fenced under an id from a coordinator that had been replaced, in words; '' if none was.
+
+    Kafka's members end in the same way: JoinGroup is answered before anything is stored, so the successor knows the
+    instance id with another member id (`tests/coordinator/groups/conversations`).
+    """
+    led = _rows(tables, "leader_changed", "topic", "partition", "leader")
+    given = {row["id"]: row for row in _rows(tables, "group_member_joined", "id")}
+    for failed in _rows(tables, "member_failed", "member", "error"):
+        joined = given.get(failed["member"])
+        if joined is None or not failed["error"].endswith(_FENCED):
+            continue
+        lost = {
+            (row["topic"], row["partition"])
+            for row in led
+            if row["process"] == joined["process"] and row["leader"] < 0 and row["t_ns"] >= joined["t_ns"]
+        }
+        for row in led:
+            taken = row["leader"] >= 0 and row["t_ns"] < joined["t_ns"] and (row["topic"], row["partition"]) in lost
+            if taken and row["process"] != joined["process"]:
+                return f"{joined['process']} gave {failed['member']} its id after {row['process']} had replaced it"
+    return ""
+
+
+def _rows(tables: Tables, kind: str, *fields: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if kind in tables:
+        rows = tables[kind].select(["t_ns", "process", *fields]).to_pylist()
+    return rows
 
 
 def crashes(measured: Measured) -> Iterator[Violation]:

@@ -8,9 +8,11 @@ import comparison
 
 #: Modules and folders of the package `comparison`; a test compares them with what the pipeline imports.
 BESIDE = ("ownership", "results", "statistics.py", "wrong_data.py")
+#: What judges runs of some scenarios instead, when the pipeline has measured them; no executor needs it.
+JUDGING = ("fuzzing/judging.py", "fuzzing/verdicts.py")
 
 
 def files_beside() -> list[Path]:
     """Where these modules are."""
-    places = [Path(comparison.__path__[0]) / name for name in BESIDE]
+    places = [Path(comparison.__path__[0]) / name for name in (*BESIDE, *JUDGING)]
     return [each for place in places for each in (sorted(place.rglob("*.py")) if place.is_dir() else [place])]

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.processes.fork_server import prepare
 from comparison.scenarios.processes.parent_death import set_parent_death_signal
@@ -97,7 +98,9 @@ async def perform(
 
     Raises what `runner.perform` does, and `EnvironmentFault` if the process is killed.
     """
-    next(_LOADING, _nothing)()
+    if _TO_LOAD:
+        _TO_LOAD.pop(0)()
+    CONSUMERS[request.design].load()
     return await done_in_a_child(partial(performed, request, provenance), interrupted, on_stage)
 
 
@@ -106,13 +109,9 @@ def _load_processes() -> None:
         importlib.import_module(module)
 
 
-def _nothing() -> None:
-    """All is loaded."""
-
-
-#: What this process loads before its first run, since each needs it, and before its second one, so that no further
-#: child has to.
-_LOADING = iter((_load_processes, prepare))
+#: What this process has still to load: the first before its first run, since each needs it, and the other before its
+#: second one, so that no further child has to.
+_TO_LOAD: list[Callable[[], None]] = [_load_processes, prepare]
 
 
 async def done_in_a_child(

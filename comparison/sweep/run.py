@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.interruptible import interrupted_by_signals
 from comparison.own_scenarios import own_scenario
 from comparison.results.result import read_result
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
@@ -24,7 +25,6 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.plugins import load_kept
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.fork_server import ForkServer
-from comparison.scenarios.run.experiments import interrupted_by_signals
 from comparison.scenarios.run.runner import keep_plugins, perform
 from comparison.screen.progress import about
 from comparison.sweep.state import (

@@ -1,6 +1,7 @@
 """Fill the places of `docs/simulation.md` in which simulated runs stand beside live ones, from `docs/simulation.json`.
 
-`docs.generators.simulation_records` makes that file. A difference is a count that all live runs have in common and a
+`docs.generators.simulation_records` makes that file, and `docs.generators.original_records` its part about originals. A
+difference is a count that all live runs have in common and a
 simulated one has not, counts whose ranges do not meet, or times whose intervals do not; each has its explanation here.
 """
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from docs.generators.simulation_records import CaseRecord, Records
+    from docs.generators.simulation_records import CaseRecord, OriginalRecord, Records
 
 PAGE = DOCS / "simulation.md"
 SETTLED = "settled"
@@ -33,7 +34,7 @@ _IDS = (
 )
 _CONFLICT = (
     "In one simulated run a claim failed that another member still held, and was tried again after a backoff. "
-    "Live runs of larger groups show that as well."
+    "Live runs of larger groups show that as well, and so does one of the original consumer below."
 )
 EXPLANATIONS: Mapping[tuple[str, str, str], str] = {
     ("pause", "zookeeper", "moved"): _IDS,
@@ -151,6 +152,49 @@ def _interval(values: Sequence[float], form: str = "d") -> str:
     return low if low == high else f"{low}–{high}"
 
 
+def beside_originals(records: Records) -> str:
+    """What changes cost the originals, beside live and simulated runs of the same scenario; and who they are."""
+    ours = {(live.scenario, live.design): (live, simulated) for live, simulated in pairs(records)}
+    rows = [_row_of_originals(each, *ours[each.scenario, each.design]) for each in records.originals]
+    settled = ("settled: originals, s", "live, s", "simulated, s")
+    headings = ("scenario", "design", "the same in all runs", "originals", "live", "simulated", *settled)
+    table = markdown_table(headings, rows, (*["---"] * 6, *["---:"] * 3))
+    designs: dict[str, dict[str, None]] = {}
+    for each in records.originals:
+        designs.setdefault(each.of, {})[f"`{each.design}`"] = None
+    return "\n\n".join([table, "\n".join(f"- {', '.join(named)}: {of}" for of, named in designs.items())])
+
+
+def apart(records: Records) -> list[Difference]:
+    """Counts of which originals say something else than live or simulated runs."""
+    ours = {(live.scenario, live.design): (live, simulated) for live, simulated in pairs(records)}
+    return [
+        Difference(each.scenario, each.design, name)
+        for each in records.originals
+        for name, values in each.counts.items()
+        if not all(_meet(values, some) for some in _values(*ours[each.scenario, each.design], name))
+    ]
+
+
+def _row_of_originals(original: OriginalRecord, live: CaseRecord, simulated: CaseRecord) -> tuple[str, ...]:
+    same, several = [], tuple[list[str], ...](([], [], []))
+    for name, values in original.counts.items():
+        each = (values, *_values(live, simulated, name))
+        if len({value for some in each for value in some}) == 1:
+            same.append(f"{name} {values[0]}")
+        else:
+            for texts, some in zip(several, each, strict=True):
+                texts.append(f"{name} {_interval(some)}")
+    times_ms = (original.settled_ms, [*live.settled_ms, *quiet_ms(live)], simulated.settled_ms)
+    return (
+        f"`{original.scenario}`",
+        f"`{original.design}`",
+        ", ".join(same),
+        *(", ".join(texts) for texts in several),
+        *(_interval([ms / 1000 for ms in each], ".2f") for each in times_ms),
+    )
+
+
 def verdicts(records: Records) -> str:
     """Whether simulated runs of each scenario were as expected, by design."""
     rows = [
@@ -172,7 +216,9 @@ def _verdict(not_applicable: Mapping[str, str], found: Mapping[str, str], design
 def page() -> str:
     """The page for the present records."""
     records = read_records()
-    return filled(PAGE, {"beside-live": beside(records), "verdicts": verdicts(records)})
+    return filled(
+        PAGE, {"beside-live": beside(records), "originals": beside_originals(records), "verdicts": verdicts(records)}
+    )
 
 
 def files() -> dict[Path, str]:

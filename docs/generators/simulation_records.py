@@ -3,6 +3,7 @@
 `python -m docs.generators.simulation_records` simulates all runs of the page again (some minutes of CPU time), and with
 `--live` performs them with real processes and a real ZooKeeper, on a quiet machine. `--runs FOLDER` takes earlier runs
 instead. `--all` simulates the whole catalogue in all designs, for its verdicts. Then `make names` fills the page.
+(`docs.generators.original_records` makes those of the originals.)
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -55,11 +56,29 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     settled_ms: list[int]  #: of the slowest change, by the members' own events
 
 
+class Measured(NamedTuple):
+    """What a change of a group of originals has cost."""
+
+    counts: dict[str, int]
+    settled_ms: int  #: until each partition had an owner again
+
+
+class OriginalRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scenario's change costs the originals: lists have one value for each run."""
+
+    scenario: str
+    design: str
+    of: str  #: whose clients, on whose brokers
+    counts: dict[str, list[int]]
+    settled_ms: list[int]
+
+
 class Records(msgspec.Struct, frozen=True, kw_only=True):
     """What the page is made from."""
 
     live: list[CaseRecord] = []
     simulated: list[CaseRecord] = []
+    originals: list[OriginalRecord] = []
     verdicts: dict[str, dict[str, str]] = {}  #: of simulated runs, by scenario and design
 
 
@@ -70,13 +89,13 @@ def read_records() -> Records:
 def write_records(records: Records) -> None:
     """One line for each case."""
     parts = [
-        *(f'"{kind}":[\n{_lines(getattr(records, kind))}\n]' for kind in ("live", "simulated")),
+        *(f'"{kind}":[\n{_lines(getattr(records, kind))}\n]' for kind in ("live", "simulated", "originals")),
         f'"verdicts":{{\n{_verdict_lines(records)}\n}}',
     ]
     RECORDS.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
 
 
-def _lines(cases: Sequence[CaseRecord]) -> str:
+def _lines(cases: Sequence[CaseRecord | OriginalRecord]) -> str:
     return ",\n".join(msgspec.json.encode(case).decode() for case in cases)
 
 
@@ -110,7 +129,7 @@ def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
             predicted=_each([_predicted(run) for run in repeats]),
             settled_ms=[round(max(change.converge_ms or 0.0 for change in run.changes)) for run in repeats],
         )
-        for (scenario, design), repeats in sorted(cases.items(), key=lambda item: _place(*item[0]))
+        for (scenario, design), repeats in sorted(cases.items(), key=lambda item: place_of(*item[0]))
     ]
 
 
@@ -135,7 +154,8 @@ def _predicted(run: Run) -> Counter[str]:
     return found
 
 
-def _place(scenario: str, design: str) -> tuple[int, int]:
+def place_of(scenario: str, design: str) -> tuple[int, int]:
+    """The place of a case in the order of the page."""
     return [*CATALOGUE].index(scenario), DESIGN_NAMES.index(design)
 
 

@@ -53,6 +53,7 @@ class GroupFold:
         self._coordinator = first.coordinator
         self._rate = first.rate
         self._over = False
+        self._told: list[messages.Sentence] = []  #: and not drained
         self._handlers: Mapping[str, Callable[[float, Event], None]] = {
             **{kind: getattr(self, name) for kind, name in OF_GROUP.items()},
             **{kind: getattr(self._roster, name) for kind, name in OF_MEMBERS.items()},
@@ -85,10 +86,14 @@ class GroupFold:
 
     # -- out --------------------------------------------------------------------------------------------------
 
-    def drain(self, at_ms: int, before: messages.Group, *, tells: bool = True) -> list[messages.AnyChange]:
-        """What has changed since the last call, after which the group was as `before`; sentences only if it `tells`."""
-        if not self._over and tells:
+    def tell(self, at_ms: int) -> None:
+        """Make sentences of what is known and over by now."""
+        if not self._over:
             self._ownership.advance(at_ms)
+        self._told += self._feed.due(at_ms)
+
+    def drain(self, at_ms: int, before: messages.Group) -> list[messages.AnyChange]:
+        """What has changed, and was told, since the last call, after which the group was as `before`."""
         design, roster = self._design, self._roster
         leader = roster.decider if self._coordinator is not None else ""
         known = {each.name: each for each in before.members}
@@ -117,8 +122,8 @@ class GroupFold:
         if self._rate != before.rate:
             found.append(messages.RateChanged(design=design, rate=self._rate))
         found += [messages.IntervalChanged(design=design, interval=each) for each in self._lanes.drained()]
-        if tells:
-            found += [messages.Said(design=design, sentence=each) for each in self._feed.due(at_ms)]
+        found += [messages.Said(design=design, sentence=each) for each in self._told]
+        self._told.clear()
         return found
 
     def _partition(self, name: str) -> messages.Partition:

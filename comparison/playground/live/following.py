@@ -7,6 +7,7 @@ of a file that has more, only events as old as the last one read are given out, 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 #: How old an event must be to be given out: longer than any process takes between the time of an event and its write.
 SLACK_NS = 20_000_000
+_SUFFIX = ".jsonl"
 #: The most that is read of one file at once.
 READ_MAX = 256 * 1024
 #: A line that is longer is not ours.
@@ -38,10 +40,15 @@ class Tail:
     def read(self, bytes_max: int = READ_MAX) -> list[Event]:
         """The events since the last reading. Lines that are none, such as header and end marker, are skipped."""
         try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read(bytes_max)
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
+            return []
+        try:
+            data = os.pread(descriptor, bytes_max, self._offset)
+        finally:
+            os.close(descriptor)
+        if not data:
+            self.has_more = False
             return []
         self._offset += len(data)
         self.has_more = len(data) == bytes_max
@@ -69,9 +76,9 @@ class Follower:
 
     def read(self, now_ns: int, slack_ns: int = SLACK_NS) -> list[Event]:
         """The events that are complete at this time, and were not given out before."""
-        for path in sorted(self._folder.glob("*.jsonl")):
-            if path.name not in self._tails and self._wanted(path.stem):
-                self._tails[path.name] = Tail(path)
+        for name in self._names():
+            if name not in self._tails and self._wanted(name.removesuffix(_SUFFIX)):
+                self._tails[name] = Tail(self._folder / name)
         until_ns = now_ns - slack_ns
         for tail in self._tails.values():
             self._held += tail.read()
@@ -81,6 +88,12 @@ class Follower:
         ready = [event for event in self._held if _ns(event) <= until_ns]
         self._held = self._held[len(ready) :]
         return ready
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.endswith(_SUFFIX))
+        except FileNotFoundError:
+            return []
 
 
 def _ns(event: Event) -> int:

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from comparison.playground import commands, messages
-from comparison.playground.play.group import PlayedGroup, Refused
-from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, failure_of, first_group
+from comparison.playground.play.group import PlayedGroup
+from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, Refused, failure_of, first_group
 from comparison.playground.play.watching import WatchedGroup
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, RATE_MAX
 from comparison.scenarios.processes.fork_server import ForkServer
@@ -92,8 +92,10 @@ class LabGame(PlayedGame):
         at_ms = max(before.at_ms, self._now_ms())
         changes: list[messages.AnyChange] = [*status]
         for group in before.groups:
-            self._watched[group.design].take()
-            changes += self._watched[group.design].drain(at_ms, group)
+            watched = self._watched[group.design]
+            watched.take()
+            watched.tell(at_ms)
+            changes += watched.drain(at_ms, group)
         if changes or at_ms - before.at_ms >= _QUIET_MS:
             self._broadcast.publish(at_ms, changes)
 

@@ -11,10 +11,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comparison.playground import commands
+from comparison.playground.play.lifecycle import Refused
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.performer import OurPerformer, Together
 from kernel.designs import DESIGNS, ZOOKEEPER
-from kernel.errors import RebalanceLabError, UserError
+from kernel.errors import RebalanceLabError
 from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ _LEAVE_S = 20.0
 _GONE_S = 3.0
 #: At the end: how long a group may take to settle beyond its timers, and how many members may come to its help.
 _SETTLE_S, _HELPERS_MAX = 6.0, 2
-
-
-class Refused(UserError):
-    """A command that cannot be performed now, and why."""
 
 
 class Stepping(OurPerformer):

@@ -20,7 +20,7 @@ from comparison.scenarios.plan.played import GAME_S_MAX
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.states import ConsumerGroupState
 from kernel.designs import DESIGNS, ZOOKEEPER
-from kernel.errors import RebalanceLabError
+from kernel.errors import RebalanceLabError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -39,6 +39,10 @@ LAST_S = GAME_S_MAX - _STOP_BEFORE_S
 #: What was played, as JSON lines: each command with its time and its answer.
 PLAYED = "played.jsonl"
 STOPPING = "waiting until every record is delivered"
+
+
+class Refused(UserError):
+    """A command that cannot be performed now, and why."""
 
 
 class PlayedGame(ABC):

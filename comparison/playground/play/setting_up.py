@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.playground.play.game import LabGame
 from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.descriptors import descriptors_needed
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, PLAYGROUND, RATE_MAX
 from comparison.scenarios.plan.request import RunRequest, simulated_run
-from comparison.scenarios.run.runner import descriptors_needed
 from kernel.errors import ConfigurationError
 from kernel.platform.requirements import require_machine
 from kernel.trace.words import TimeSource
@@ -50,6 +49,8 @@ def prepared(
     root: Path, designs: Sequence[str], given: Mapping[str, object], *, command: list[str], idle_s: float
 ) -> Prepared:
     """A live game of these designs in a new folder under `root`; as `planned`."""
+    from comparison.playground.play.game import LabGame  # no simulated game needs what runs one
+
     plan = planned(root, designs, given, command=command)
     requests = [request_of(design, plan.parameters, plan.bundle) for design in designs]
     return Prepared(game=LabGame(requests, plan.bundle, idle_s=idle_s), bundle=plan.bundle, provenance=plan.provenance)

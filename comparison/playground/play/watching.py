@@ -86,9 +86,13 @@ class WatchedGroup:
             self._fold.apply(max(0.0, (ns - self._begun_ns) / NS_PER_MS), event)
         return events
 
-    def drain(self, at_ms: int, before: messages.Group, *, tells: bool = True) -> Sequence[messages.AnyChange]:
-        """What has changed since the last call, after which the group was as `before`; sentences only if it `tells`."""
-        return self._fold.drain(at_ms, before, tells=tells)
+    def tell(self, at_ms: int) -> None:
+        """Make sentences of what is known and over by now."""
+        self._fold.tell(at_ms)
+
+    def drain(self, at_ms: int, before: messages.Group) -> Sequence[messages.AnyChange]:
+        """What has changed, and was told, since the last call, after which the group was as `before`."""
+        return self._fold.drain(at_ms, before)
 
     def _add(self, kind: str, fields: Mapping[str, object]) -> None:
         self._follower.add({"process": "observer", **fields, "ns": self._now_ns(), "kind": kind})

@@ -49,7 +49,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     at_ns: int
     next_ns: int | None = None  #: when something happens next
     changes: tuple[AnyChange, ...] = ()
-    events: tuple[str, ...] = ()  #: that happened meanwhile, in words: the first ones
+    events: tuple[str, ...] = ()  #: of the last step to an event, in words: the first ones
     is_answered: bool = True  #: the last command
     refusal: str = ""  #: of the last command
     is_ready: bool = False  #: the group takes commands

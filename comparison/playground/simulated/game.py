@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from comparison.playground import commands, messages
 from comparison.playground.messages import TimeState
-from comparison.playground.play.group import Refused
-from comparison.playground.play.lifecycle import LAST_S, PlayedGame, first_group
+from comparison.playground.play.lifecycle import LAST_S, PlayedGame, Refused, first_group
 from comparison.playground.play.setting_up import DESIGNS_MAX, write_command
 from comparison.playground.simulated.journal import Journal
 from comparison.playground.simulated.pacing import Pacing

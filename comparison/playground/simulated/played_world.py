@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.playground.applying import changed
-from comparison.playground.play.group import PlayedGroup, Refused
-from comparison.playground.play.lifecycle import failure_of, first_group
+from comparison.playground.play.group import PlayedGroup
+from comparison.playground.play.lifecycle import Refused, failure_of, first_group
 from comparison.playground.play.setting_up import request_of
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.simulated.exchange import Begin, Reply
@@ -26,7 +26,7 @@ from kernel.errors import RebalanceLabError
 from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comparison.playground import messages
     from comparison.playground.commands import GroupCommand
@@ -54,7 +54,7 @@ class PlayedWorld:
         self._shown = first_group(begin.design, parameters.rate)
         self._watched = WatchedGroup(self._played, self._shown, self._begun_ns, processes.runtime)
         self._changes: list[messages.AnyChange] = []
-        self._events: list[str] = []  #: what was told as time went on last
+        self._events: list[str] = []  #: of the last step, in words
         self._command: asyncio.Task[None] | None = None
         self._run: asyncio.Task[RunOutcome] = world.spawn(
             world.runner, lambda: perform(request, begin.provenance, processes, asyncio.Event(), play=self._played.play)
@@ -74,20 +74,23 @@ class PlayedWorld:
             if to_event:
                 next_ns = self.next_ns
                 stop_ns = min(stop_ns, _after(self.now_ns if next_ns is None else next_ns, NS_PER_MS))
-            self._go(stop_ns)
+            events = self._go(stop_ns)
+            if to_event:
+                self._events += filter(None, map(told, events))
             if self.now_ns == tell_ns:
-                self._show(tells=True)
-        self._show(tells=False)
+                self._watched.tell(self.now_ns // NS_PER_MS)
+        self._show()
 
-    def _go(self, until_ns: int) -> None:
+    def _go(self, until_ns: int) -> Sequence[Mapping[str, object]]:
+        """Go on; the events."""
         self._world.loop.run_until(self._begun_ns + until_ns)
-        self._events += filter(None, map(told, self._watched.take(0)))
+        return self._watched.take(0)
 
     def give(self, command: GroupCommand) -> None:
         """As `Give`."""
         self._command = self._world.spawn(self._world.runner, self._played.perform, command)
         self._go(self.now_ns)
-        self._show(tells=False)
+        self._show()
 
     def finish(self) -> None:
         """As `Finish`."""
@@ -98,9 +101,9 @@ class PlayedWorld:
         next_ns = self._world.loop.next_ns
         return None if next_ns is None else next_ns - self._begun_ns
 
-    def _show(self, *, tells: bool) -> None:
+    def _show(self) -> None:
         at_ms = self.now_ns // NS_PER_MS
-        changes = self._watched.drain(at_ms, self._shown, tells=tells)
+        changes = self._watched.drain(at_ms, self._shown)
         self._shown = changed(self._shown, changes, at_ms, self._limits)
         self._changes += changes
 

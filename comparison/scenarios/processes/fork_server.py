@@ -299,7 +299,8 @@ def _leave(code: int) -> NoReturn:
 def prepare() -> None:
     """Load what most children need with their first messages, once and for all of them."""
     load_numpy()
-    importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # not before: it imports kio
+    importlib.import_module("comparison.consumers").load_all()
+    importlib.import_module("kernel.wire.codec").prepare(PREPARED)  # both not before: they import kio
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.phase import interval_ms, share_of
+from comparison.scenarios.testbed.group_view import QUIET_MS
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.waiting import WaitTimeout
 
@@ -38,9 +39,12 @@ class Changes:
         self.takeover_s = (self.configuration.session_ms + self.configuration.delay_ms) / 1000 + SETTLE_S
 
     async def settle(self) -> None:
-        """Wait until every partition has one owner and the group is quiet. Raises `WaitTimeout`."""
-        await self.members.until_settled(self.takeover_s)
-        await self.quiet()
+        """Wait until every partition has one owner and the group is quiet. Raises `WaitTimeout`.
+
+        Both at once, and not before some time has passed: a group that a fault or its heal is about to disturb may look
+        settled, since its members have not heard of it.
+        """
+        await self.members.until_settled(self.takeover_s + _QUIET_S, quiet_ms=QUIET_MS)
 
     async def quiet(self) -> None:
         await self.members.until_quiet(_QUIET_S)

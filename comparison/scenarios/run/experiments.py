@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from comparison.interruptible import calling_on_signals
-from comparison.interrupts import end_now
+from comparison.interruptible import interrupted_by_signals
 from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -27,7 +25,7 @@ from kernel.errors import UserError
 from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from comparison.scenarios.plan.scenario import Scenario
@@ -283,19 +281,3 @@ class Experiments:
             outcome = RunOutcome(outcome="failed", error=str(error), seconds=0.0, baseline={})
         self._progress.finished(outcome.outcome + (f" ({outcome.error})" if outcome.error else ""))
         self._outcomes.append(outcome)
-
-
-@contextmanager
-def interrupted_by_signals(progress: RunProgress) -> Iterator[asyncio.Event]:
-    """The first signal sets the event. The second one exits at once; all children then die with the fork server."""
-    interrupted = asyncio.Event()
-
-    def on_signal() -> None:
-        if interrupted.is_set():
-            progress.leave()
-            end_now()
-        interrupted.set()
-        progress.say("interrupted: stopping")
-
-    with calling_on_signals(on_signal):
-        yield interrupted

@@ -27,7 +27,7 @@ class Expire(OurPerformer):
             self.target = self.member(self.target)
 
     async def inject(self) -> None:
-        known = self.members.sessions
+        known = self.members.view.sessions.ids
         names = (
             [name for name in known if not self.members.is_gone(name)] if self.target == "members" else [self.target]
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.run_folder import SCENARIO_FILE, RunRecord, keep_scenario, unwritable
 from comparison.scenarios.plan.admitted import file_of
 from comparison.scenarios.plan.catalogue import counts_predicted, judged_by
+from comparison.scenarios.plan.descriptors import members_in_all
 from comparison.scenarios.plan.faults import fault_named
 from comparison.scenarios.plan.plugins import kept_plugins, loaded
 from comparison.scenarios.plan.vocabulary import Form, Inject
@@ -25,7 +26,6 @@ from comparison.scenarios.run.steps import Nemesis, nobody
 from comparison.scenarios.testbed.group_members import GroupMembers
 from comparison.scenarios.testbed.testbed import Testbed
 from kernel.errors import UNWRITABLE, EnvironmentFault, RebalanceLabError, UserError
-from kernel.platform.descriptors import DESCRIPTORS
 from kernel.platform.full_disk import full_disk, full_disk_named
 from kernel.trace.events import Role
 from kernel.trace.words import TimeSource
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
     from pathlib import Path
 
-    from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.plan.request import RunRequest
-    from comparison.scenarios.plan.scenario import Scenario
     from comparison.scenarios.processes.children import Processes
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
@@ -230,20 +228,6 @@ async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         if task.done() and not task.cancelled():
             task.exception()  # it has been dealt with
-
-
-def descriptors_needed(scenario: Scenario, parameters: Parameters) -> int:
-    """How many files and connections one process of a run may have open: the runner has three or four a member."""
-    servers = parameters.brokers + scenario.zookeeper_servers
-    return max(DESCRIPTORS, 128 + 8 * (members_in_all(scenario, parameters) + servers))
-
-
-def members_in_all(scenario: Scenario, parameters: Parameters) -> int:
-    """How many members the scenario's steps let join, without those that bring a process of their own."""
-    sizes = scenario.sizes(parameters)
-    for step in scenario.steps:
-        sizes.after(step)
-    return sizes.joined
 
 
 async def perform(

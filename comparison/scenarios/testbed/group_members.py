@@ -15,7 +15,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.processes.lines import WAITING
-from comparison.scenarios.testbed.group_view import QUIET_MS, GroupView
+from comparison.scenarios.testbed.group_view import QUIET_MS, memberships_each, view_of
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -46,8 +46,8 @@ class GroupMembers:
         self._request = testbed.request
         self._tracer = testbed.tracer
         self._now_ns = testbed.runtime.clock.monotonic_ns
-        heartbeat_ms = self._request.configuration.heartbeat_ms if DESIGNS[self._request.design].stepwise else 0
-        self.view = GroupView(testbed.partitions, heartbeat_ms=heartbeat_ms)
+        self._memberships_each = memberships_each(self._request)
+        self.view = view_of(self._request, testbed.partitions)
         self.places = [f"m{number}" for number in range(1, processes + 1)]
         self._living = {place: place for place in self.places}  #: place -> its current process
         self._lives = Counter(self.places)
@@ -59,8 +59,6 @@ class GroupMembers:
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
-        #: process -> the ZooKeeper sessions of its members, by member
-        self.sessions: dict[str, dict[str, int]] = {}
         #: Called when a member that is stepped waits before a ZooKeeper operation, and when it no longer does.
         self.on_waiting: Callable[[Mapping[str, object]], None] = lambda _: None
         self.joined = 0  #: members started so far, including those that have left
@@ -91,9 +89,6 @@ class GroupMembers:
         if event.get("kind") == WAITING:
             self.on_waiting(event)
         else:
-            if event.get("kind") == "session_changed" and event.get("state") == "connected":
-                of_process = self.sessions.setdefault(str(event["process"]), {})
-                of_process[str(event.get("member") or "")] = int(str(event["session"]), 16)
             self.view.apply(event)
 
     def join(self, count: int, settings: Mapping[str, str] | None = None, design: str = "") -> None:
@@ -205,7 +200,6 @@ class GroupMembers:
 
     @property
     def present_places(self) -> list[str]:
-        """The places at which there are members now."""
         return [place for place in self.places if self._living[place] in self._configured - self._gone]
 
     def process_at(self, place: str) -> str:
@@ -292,6 +286,7 @@ class GroupMembers:
     async def kill(self, name: str) -> None:
         self._forget(name)
         self._tracer.emit("process_ended", target=name, how="kill", code=await self._children[name].kill())
+        self._testbed.record.killed(name)
 
     def leave(self, name: str) -> None:
         """Command a process to leave the group and exit. Raises `NobodyThere` if it is frozen: it would not hear it."""
@@ -352,16 +347,20 @@ class GroupMembers:
         for name in self.view.never_joining.keys() - self._gone - {without}:
             raise NeverJoins(f"{name} could not join: {self.view.never_joining[name]}")
 
-    async def until_settled(self, timeout_s: float, *, without: str = "") -> None:
-        """Wait until each partition has one owner and all members have joined, not counting `without`."""
+    async def until_settled(self, timeout_s: float, *, without: str = "", quiet_ms: int = 0) -> None:
+        """Wait until each partition has one owner and all members have joined, not counting `without`.
+
+        With `quiet_ms`, that has to be so when the group has been quiet for so long, from now on.
+        """
+        begun_ns = self._now_ns()
         present = self.present - bool(without)
-        streams = self._request.parameters.streams
-        # In some designs the streams are threads of one member, in the others each is a member.
-        memberships = present * (1 if DESIGNS[self._request.design].streams_are_threads else streams)
+        units, memberships = present * self._request.parameters.streams, present * self._memberships_each
 
         def settled() -> bool:
             self.check_joining(without=without)
-            return self.view.settled(present * streams, memberships, self._now_ns())
+            now_ns = self._now_ns()
+            rests = not quiet_ms or self.view.quiet(now_ns, quiet_ms, begun_ns)
+            return rests and self.view.settled(units, memberships, now_ns)
 
         await until(settled, timeout_s, lambda: f"the group to settle ({self._summary()})")
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 from comparison.failures import each_once
 from comparison.ownership.fold import CLAIMS, Ownership, Unit
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED
+from comparison.scenarios.testbed.member_sessions import MemberSessions
+from kernel.designs import DESIGNS
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from comparison.scenarios.plan.request import RunRequest
 
 #: A group is quiet when no member rebalances and there was no event about ownership for this long. Then the effects of
 #: a change are over, and do not merge with those of the next one.
@@ -27,10 +30,23 @@ _HEARTBEATS = 3
 class GroupView:
     """What all members believe to own, in the processes that are present: not killed, left or frozen."""
 
-    def __init__(self, partitions: Iterable[TopicPartition], *, heartbeat_ms: int = 0) -> None:
-        """`heartbeat_ms`: of designs in which members get their partitions step by step; 0: they get them at once."""
+    def __init__(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        heartbeat_ms: int = 0,
+        claims_in_sessions: bool = False,
+        several_each: bool = False,
+    ) -> None:
+        """`heartbeat_ms`: of designs in which members get their partitions step by step; 0: they get them at once.
+
+        `claims_in_sessions`: what members have is claimed in their ZooKeeper sessions, and gone with them.
+        `several_each`: a process has several members.
+        """
         self.partitions = frozenset(partitions)
         self._heartbeat_ms = heartbeat_ms
+        self._several_each = several_each
+        self.sessions = MemberSessions(claim=claims_in_sessions)
         self.delivered: dict[TopicPartition, int] = {}  #: the next offset that was not delivered yet
         self.committed: dict[TopicPartition, int] = {}  #: as members received it
         #: The topics of each process. A process that is not in it may own anything.
@@ -47,8 +63,8 @@ class GroupView:
         self._open_rebalances: Counter[str] = Counter()
         self._begun_rebalances: Counter[str] = Counter()
         self._ended_rebalances: Counter[str] = Counter()
-        self._arrived: set[tuple[str, str]] = set()  # (process, member) that have completed a rebalance
-        #: The generation of the last rebalance that each (process, member) completed, in designs that have generations.
+        self._arrived: set[tuple[str, str]] = set()  #: memberships that have completed a rebalance; see `_membership`
+        #: The generation of the last rebalance that each membership completed, in designs that have generations.
         self._generations: dict[tuple[str, str], int] = {}
         self.moved_ns = 0  #: time of the last event about ownership
 
@@ -56,11 +72,14 @@ class GroupView:
         """Apply one event of a member."""
         kind, process = str(event["kind"]), str(event["process"])
         unit = Unit(process, str(event.get("member") or ""), _number(event.get("stream")))
+        self.sessions.take(event)
         if kind in CLAIMS:
             self._ownership.take(event, _number(event["ns"]))
             if kind == "partitions_assigned" and isinstance(event.get("generation"), int):
                 self.identities[process] = (unit.member, _number(event["generation"]))
         elif kind == "rebalance_started":
+            if not unit.member:  # it is in the group no more, if it ever was
+                self._arrived.discard(self._membership(unit))
             self._open_rebalances[process] += 1
             self._begun_rebalances[process] += 1
         elif kind == "rebalance_ended":
@@ -69,7 +88,7 @@ class GroupView:
             self.failures.append(f"{process}: {event['error']}")
         elif kind == "member_closed":
             self._ownership.take(event, _number(event["ns"]))
-            self._arrived.discard((process, unit.member))
+            self._arrived.discard(self._membership(unit))
         else:
             self._note(kind, process, event)
             return
@@ -94,9 +113,13 @@ class GroupView:
         self._open_rebalances[unit.process] -= 1
         self._ended_rebalances[unit.process] += 1
         if event["outcome"] == "ok":
-            self._arrived.add((unit.process, unit.member))
+            self._arrived.add(self._membership(unit))
             if isinstance(event.get("generation"), int):
-                self._generations[unit.process, unit.member] = _number(event["generation"])
+                self._generations[self._membership(unit)] = _number(event["generation"])
+
+    def _membership(self, unit: Unit) -> tuple[str, str]:
+        """A process, and where it has several members, one of them: ids change when a coordinator forgets a member."""
+        return unit.process, unit.member if self._several_each else ""
 
     def _advance(self, offsets: dict[TopicPartition, int], event: Mapping[str, object], offset: int) -> None:
         tp = TopicPartition(str(event["topic"]), _number(event["partition"]))
@@ -141,6 +164,8 @@ class GroupView:
         without partitions: then it is what was decided if all memberships have it from the same, newest generation, and
         nothing is under way. Only the end of its first rebalance shows that a member without partitions has joined.
 
+        It is not as long as a member may have lost what it believes in: see `MemberSessions`.
+
         Where members are told one by one, the partitions may each have one owner before the last of them has moved: so
         until the shares are even, or nothing has happened for some heartbeats.
         """
@@ -148,11 +173,14 @@ class GroupView:
         busy = {unit for held in owners.values() for unit in held}
         arrived = sum(process not in self._absent for process, _ in self._arrived)
         once = all(len(held) == 1 and self._wants(held[0], tp) for tp, held in owners.items())
-        if not once or arrived < memberships:
+        if not once or arrived < memberships or self._unsure():
             return False
         if self._heartbeat_ms:
             return self._is_even(units) or self.quiet(now_ns, _HEARTBEATS * self._heartbeat_ms)
         return len(busy) >= self._busy_at_least(units) or self._decided(memberships, now_ns)
+
+    def _unsure(self) -> list[str]:
+        return sorted(self.sessions.unsure() - self._absent)
 
     def _busy_at_least(self, units: int) -> int:
         """How many units own something, whatever strategy of ours is used.
@@ -196,9 +224,9 @@ class GroupView:
         subscribed = self.subscribed.get(unit.process)
         return subscribed is None or partition.topic in subscribed
 
-    def quiet(self, now_ns: int, for_ms: int) -> bool:
-        """Whether no member is in a rebalance, and the last event about ownership is `for_ms` old."""
-        return not self.rebalancing() and now_ns - self.moved_ns >= for_ms * 1_000_000
+    def quiet(self, now_ns: int, for_ms: int, since_ns: int = 0) -> bool:
+        """Whether no member is in a rebalance, and the last event about ownership is `for_ms` old, as is `since_ns`."""
+        return not self.rebalancing() and now_ns - max(self.moved_ns, since_ns) >= for_ms * 1_000_000
 
     def begun(self) -> dict[str, int]:
         """How many rebalances each present process has begun that owns something, or has begun one."""
@@ -226,8 +254,26 @@ class GroupView:
             parts.append(f"owned by an unsubscribed member: {', '.join(unwanted)}")
         if rebalancing := self.rebalancing():
             parts.append(f"rebalancing: {', '.join(rebalancing)}")
+        if unsure := self._unsure():
+            parts.append(f"without the session of what they own: {', '.join(unsure)}")
         parts += each_once(self.failures)[-2:]
         return "; ".join(parts)
+
+
+def view_of(request: RunRequest, partitions: Iterable[TopicPartition]) -> GroupView:
+    """The view of a run's group."""
+    design = DESIGNS[request.design]
+    return GroupView(
+        partitions,
+        heartbeat_ms=request.configuration.heartbeat_ms if design.stepwise else 0,
+        claims_in_sessions=not design.coordinator,
+        several_each=memberships_each(request) * request.scenario.members_per_process > 1,
+    )
+
+
+def memberships_each(request: RunRequest) -> int:
+    """In some designs the streams of a member are its threads, in the others each is a member."""
+    return 1 if DESIGNS[request.design].streams_are_threads else request.parameters.streams
 
 
 def _number(value: object) -> int:

@@ -199,6 +199,7 @@ class Testbed:
         broker.killed = True
         code = await broker.child.kill()
         self.tracer.emit("process_ended", target=broker.life, how="kill", code=code)
+        self.record.killed(broker.life)
 
     async def stop_broker(self, broker: BrokerChild) -> None:
         """Shut a broker down cleanly."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from comparison.cli.experiments import after_interrupt, with_seed
+from comparison.cli.interrupted import after_interrupt
+from comparison.cli.options import with_seed
 from comparison.exits import Exit
 from tests.support.commands.called import code_of
 

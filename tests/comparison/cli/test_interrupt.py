@@ -14,7 +14,7 @@ SHOW, HIDE = b"\x1b[?25h", b"\x1b[?25l"
 #: A run that never ends, with the command's own signals and its live line, interrupted twice.
 PROGRAM = """
 import asyncio, os, signal
-from comparison.scenarios.run.experiments import interrupted_by_signals
+from comparison.interruptible import interrupted_by_signals
 from comparison.screen.progress import RunProgress
 
 async def runs(progress):

@@ -22,6 +22,10 @@ HEAVY = frozenset(
     {"asyncio", "kio", "aiokafka.errors", "kazoo", "pyspark", "pandas", "pyarrow", "jinja2", "coordinator"}
 )
 
+PLAYED = frozenset(
+    {"kio.serial", "kazoo", "aiokafka.errors", "pyspark", "comparison.scenarios.run", "comparison.pipeline"}
+)
+
 
 @pytest.mark.parametrize(
     ("command", "heavy"),
@@ -34,6 +38,8 @@ HEAVY = frozenset(
         ("scenarios --format json", HEAVY | {"numpy._core", "rich"}),
         # The coordinator's tables of settings are its own; strategies need NumPy.
         ("settings session.timeout.ms", HEAVY - {"coordinator"}),
+        # Its page is served at once; what runs the game is loaded in other processes, or when it is prepared.
+        ("playground --help", PLAYED),
     ],
 )
 def test_command_loads_no_more_than_it_needs(command: str, heavy: frozenset[str]) -> None:

@@ -6,12 +6,24 @@ import pytest
 from msgspec.structs import replace
 
 from comparison.results.outcomes import VerdictOutcome
-from docs.generators.simulation_page import EXPLANATIONS, PAGE, Difference, beside, differences, page, pairs
+from docs.generators.original_records import SCENARIOS as OF_ORIGINALS
+from docs.generators.simulation_page import (
+    EXPLANATIONS,
+    PAGE,
+    Difference,
+    apart,
+    beside,
+    beside_originals,
+    differences,
+    page,
+    pairs,
+)
 from docs.generators.simulation_records import (
     DESIGNS,
     LINKS,
     SCENARIOS,
     CaseRecord,
+    OriginalRecord,
     Records,
     case_records,
     read_records,
@@ -37,6 +49,15 @@ def test_each_case_is_recorded_live_and_simulated_with_the_same_seeds() -> None:
 
 def test_each_difference_is_explained_and_nothing_else_is() -> None:
     assert set(differences(read_records())) == {Difference(*each) for each in EXPLANATIONS}
+
+
+def test_changes_of_the_originals_cost_what_live_and_simulated_ones_do() -> None:
+    records = read_records()
+
+    assert {(each.scenario, each.design) for each in records.originals} == {
+        (scenario, design) for scenario in OF_ORIGINALS for design in DESIGNS
+    }
+    assert apart(records) == []
 
 
 def test_the_whole_catalogue_was_simulated_as_expected() -> None:
@@ -83,6 +104,21 @@ def test_a_row_has_what_is_common_once_and_ranges_side_by_side() -> None:
     assert table.splitlines()[-1] == (
         "| `herd` | `eager` | JoinGroup 3 (=) | moved 4–6 | moved 5 | 2.90–3.10 | 2.90–3.10 |"
     )
+
+
+def test_a_row_of_originals_has_what_is_common_once_and_says_who_they_are() -> None:
+    counts = {"JoinGroup": [3, 3], "moved": [5, 7]}
+    original = OriginalRecord(scenario="herd", design="eager", of="Kafka", counts=counts, settled_ms=[2500, 2600])
+    records = Records(live=[CASE], simulated=[CASE], originals=[original])
+
+    assert beside_originals(records).splitlines()[-3:] == [
+        "| `herd` | `eager` | JoinGroup 3 | moved 5–7 | moved 4–6 | moved 4–6 | 2.50–2.60 | 2.90–3.10 | 2.90–3.10 |",
+        "",
+        "- `eager`: Kafka",
+    ]
+    assert apart(records) == []
+    other = replace(original, counts={"JoinGroup": [4, 4]})
+    assert apart(replace(records, originals=[other])) == [Difference("herd", "eager", "JoinGroup")]
 
 
 def test_a_record_adds_up_the_changes_of_each_run() -> None:

@@ -20,6 +20,7 @@ from kernel.platform.lean_imports import collect_seldom, import_lean
 collect_seldom()
 import_lean()  # before what loads kio
 
+from comparison.consumers import CONSUMERS  # noqa: E402
 from comparison.own_scenarios import names_of  # noqa: E402
 from comparison.run_folder import provenance  # noqa: E402
 from comparison.scenarios.plan.catalogue import scenario_named  # noqa: E402
@@ -34,6 +35,8 @@ from kernel.trace.words import TimeSource  # noqa: E402
 def main(runs: list[list[str]]) -> None:
     for kind in ("broker", "member"):
         importlib.import_module(f"comparison.scenarios.processes.{kind}_process")
+    for _, _, design, *_ in runs:
+        CONSUMERS[design].load()
     for run in runs:
         if (child := os.fork()) == 0:
             run_once(*run)

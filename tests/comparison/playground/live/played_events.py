@@ -33,6 +33,7 @@ class Scene:
 
     def drain(self) -> list[messages.AnyChange]:
         """What a page gets now; it applies it."""
+        self.fold.tell(self.now_ms)
         self.changes = self.fold.drain(self.now_ms, self.group)
         self.group = changed(self.group, self.changes, self.now_ms, LIMITS)
         return self.changes

@@ -20,12 +20,12 @@ from comparison.scenarios.plan.catalogue import (
 )
 from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.configuration import configuration
+from comparison.scenarios.plan.descriptors import members_in_all
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.vocabulary import Form, JoinOne, Steady, Undisturbed
 from comparison.scenarios.run.experiments import estimated_s, expanded, left_out, plan
-from comparison.scenarios.run.runner import members_in_all
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 

@@ -15,6 +15,7 @@ from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.changes import Changes
 from comparison.scenarios.testbed.group_members import GroupMembers
+from comparison.scenarios.testbed.group_view import QUIET_MS
 from kernel.runtime import REAL
 from kernel.values import TopicPartition
 from tests.support.trace.tracers import ListTracer
@@ -115,3 +116,23 @@ async def test_under_a_coordinator_nobody_has_to_begin_by_itself(design: str) ->
     group = Group(design)
     await group.changes.make("join", group.join, members=3)
     assert group.has_settled
+
+
+async def test_a_group_that_is_disturbed_right_after_a_heal_has_to_settle_again() -> None:
+    """Its members hear of what has happened when the runner has seen a settled group, in which nothing moved."""
+    group = Group("eager")
+    assert group.members.view.settled(2, 2)
+    settling = asyncio.create_task(group.changes.settle())
+    await asyncio.sleep(0)
+    assert not settling.done()
+    group.apply("partitions_lost", "m2", partitions=rows([1]))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(settling), 2 * QUIET_MS / 1000)
+    group.rebalance("m2", 1)
+    await settling
+
+
+async def test_a_settled_group_is_watched_for_a_while() -> None:
+    group, begun = Group("eager"), time.monotonic()
+    await group.changes.settle()
+    assert time.monotonic() - begun >= QUIET_MS / 1000

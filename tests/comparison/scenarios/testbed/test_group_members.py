@@ -17,7 +17,7 @@ from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.processes.lines import NEVER_JOINS
 from comparison.scenarios.testbed.group_members import GroupMembers, NeverJoins, NobodyThere
 from kernel.runtime import REAL
-from kernel.trace.listed_file import run_file
+from kernel.trace.listed_file import ListedFile, run_file
 from kernel.values import TopicPartition
 from kernel.waiting import WaitTimeout
 from tests.support.trace.tracers import ListTracer
@@ -242,3 +242,25 @@ async def test_members_of_a_mass_start_join_within_its_time_as_the_seed_has_it(
     assert group.members.present == len(pauses) == 8
     assert all(pause >= 0 for pause in pauses)
     assert sum(pauses) == pytest.approx(max(random.random() for _ in range(8)) * 0.2)
+
+
+@pytest.mark.parametrize("group", [("crash", "eager", 2)], indirect=True)
+async def test_a_process_that_is_killed_before_it_opens_its_trace_has_none(group: Group, tmp_path: Path) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(2)
+    assert [each.process for each in listed(tmp_path)] == ["m1", "m2"]
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "m1.jsonl").touch()
+    for name in ("m1", "m2"):
+        await members.kill(name)
+    assert [each.process for each in listed(tmp_path)] == ["m1"]
+    (tmp_path / "trace" / "m1.jsonl").unlink()
+    group.members._testbed.record.end({})
+    assert [each.process for each in listed(tmp_path)] == ["m1"], "what goes later is missed"
+
+
+def listed(folder: Path) -> tuple[ListedFile, ...]:
+    found = run_file(folder)
+    assert found is not None
+    return found.traces or ()

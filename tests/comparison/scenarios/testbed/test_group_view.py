@@ -86,6 +86,41 @@ def test_a_member_without_partitions_has_joined_after_its_first_rebalance(view: 
     assert view.settled(3, 3)
 
 
+def test_a_member_that_is_forgotten_has_to_join_again_and_counts_once(view: GroupView) -> None:
+    for process, partition in (("m1", P0), ("m2", P1)):
+        view.apply(owns(process, partition))
+        view.apply(about("rebalance_ended", process, outcome="ok"))
+    assert view.settled(2, 2)
+    view.apply(about("rebalance_started", "m2") | {"member": None})
+    assert not view.settled(2, 2)
+    view.apply(about("rebalance_ended", "m2", outcome="ok") | {"member": "another"})
+    assert view.settled(2, 2)
+    assert not view.settled(3, 3), "a third one has not joined yet"
+
+
+def test_members_of_one_process_count_each() -> None:
+    view = GroupView([P0], several_each=True)
+    view.apply(owns("m1", P0))
+    for member in ("m1-id", "m1-other"):
+        assert not view.settled(2, 2)
+        view.apply(about("rebalance_ended", "m1", outcome="ok") | {"member": member})
+    assert view.settled(2, 2)
+
+
+def test_a_group_is_not_settled_while_a_member_may_have_lost_what_it_believes_in() -> None:
+    view = GroupView([P0, P1], claims_in_sessions=True)
+    view.apply(owns("m1", P0))
+    view.apply(owns("m2", P1))
+    assert view.settled(2, 0)
+    for state, session in (("lost", "1f"), ("connected", "2f")):
+        view.apply(about("session_changed", "m2", state=state, session=session))
+        assert not view.settled(2, 0)
+        assert "without the session of what they own: m2" in view.summary()
+    view.leave_out("m2")
+    view.apply(owns("m1", P1))
+    assert view.settled(1, 0), "who has gone is not asked"
+
+
 def test_a_group_of_many_topics_settles_with_members_that_range_gives_nothing() -> None:
     other = TopicPartition("u", 0)
     view = GroupView([P0, P1, other])
