@@ -63,7 +63,11 @@ Examples:
 @click.option(
     "--partitions", type=int, help=f"Number of partitions at the start.  [default: {PLAYGROUND.defaults.partitions}]"
 )
-@click.option("--rate", type=int, help=f"Records produced per second.  [default: {PLAYGROUND.defaults.rate}]")
+@click.option(
+    "--rate",
+    type=int,
+    help=f"Records produced per second.  [default: {PLAYGROUND.defaults.rate}; simulated: 2 for each partition]",
+)
 @click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Seed of all random choices.  [default: random]")
 @click.option(
     "--idle",

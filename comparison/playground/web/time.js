@@ -35,7 +35,8 @@ export class VirtualTime {
     if (!now) return;
     if (part("time").hidden) this.open();
     const isOpen = game.status === "running", stands = now.time === "paused";
-    const asked = now.reached ? `; this machine manages ${now.reached} ×` : "";
+    const isIdle = game.groups.every((each) => each.rate === 0);
+    const asked = now.reached ? `; this machine manages ${now.reached} ×${isIdle ? "" : " with so many records"}` : "";
     const state = { forming: "the groups are forming", running: `${now.speed} ×${asked}`, paused: "stands still",
       replaying: `runs again from the seed up to ${precise(now.until_ms)}` }[now.time];
     say(part("seed"), String(now.seed));

@@ -326,13 +326,14 @@ def _transactions(reader: sqlite3.Connection, term: int) -> OpenTransactions:
 
 #: `dataclasses.astuple` copies each number, and every append stores five batches.
 _numbers_of = attrgetter(*(field.name for field in fields(RememberedBatch)))
+_ENCODED = json.JSONEncoder(separators=(",", ":")).encode  # `json.dumps` would make one for each append
 
 
 def producer_row(
     term: int, producer_id: int, state: ProducerState, transactions: OpenTransactions
 ) -> tuple[int, int, int, str, int, int | None]:
     """In the order of the table's columns."""
-    batches = json.dumps(list(map(_numbers_of, state.batches)), separators=(",", ":"))
+    batches = _ENCODED(list(map(_numbers_of, state.batches)))
     transaction = transactions.get(producer_id)
     start = None if transaction is None else transaction.first_offset
     return term, producer_id, state.producer_epoch, batches, state.coordinator_epoch, start

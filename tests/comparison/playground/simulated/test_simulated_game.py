@@ -68,7 +68,7 @@ class Page:
 async def played(folder: Path, *designs: str, members: int = 2, partitions: int = 2) -> AsyncIterator[Page]:
     """A game with its server, until the context ends; then it is interrupted, and nothing is left of it."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    given = {"members": members, "partitions": partitions, "rate": 20, "seed": 3}
+    given = {"members": members, "partitions": partitions, "seed": 3}
     made = prepared(folder, designs, given, command=["pytest"], idle_s=600)
     interrupted = asyncio.Event()
 
@@ -91,6 +91,7 @@ async def test_time_stands_still_goes_back_and_leads_to_the_same_again(tmp_path:
         await page.until_it(TimeState.RUNNING)
         first = await page.first_event()
         assert first["simulation"]["seed"] == 3
+        assert [group["rate"] for group in first["groups"]] == [4], "two records a second for each of two partitions"
         assert await page.send(type="pace", paused=True) == ""
         assert await page.send(type="next-event") == ""
         assert page.now.simulation is not None
