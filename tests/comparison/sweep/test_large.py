@@ -49,7 +49,8 @@ def test_members_with_own_names_or_topics_are_not_played() -> None:
 
 
 def test_one_group_gives_the_figures_of_both_changes() -> None:
-    axes = axes_from([f"scenario={BOTH}", "design=cooperative,zookeeper", "members=20", "partitions=40"], simulated=True)
+    given = [f"scenario={BOTH}", "design=cooperative,zookeeper", "members=20", "partitions=40"]
+    axes = axes_from(given, simulated=True)
     plan = planned_sweep(Grid(axes=axes), simulated=True, full_stack_max=1)
     (run,) = plan.runs
     ((_, reason),) = plan.left_out
