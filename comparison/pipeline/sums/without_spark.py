@@ -6,11 +6,10 @@ process prepares the statement once, and what a run has is put into the tables t
 
 from __future__ import annotations
 
+import importlib
 import os
 from functools import cache
 from typing import TYPE_CHECKING
-
-import duckdb
 
 from comparison.pipeline.sums.queries import statement, sums_of
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+    from duckdb import DuckDBPyConnection
 
     from comparison.pipeline.sums.queries import Sums
 
@@ -33,9 +33,11 @@ def answered(tables: Mapping[str, pa.Table]) -> dict[str, Sums]:
 
 
 @cache
-def _prepared(process: int, schemas: tuple[tuple[str, pa.Schema], ...]) -> duckdb.DuckDBPyConnection:
+def _prepared(process: int, schemas: tuple[tuple[str, pa.Schema], ...]) -> DuckDBPyConnection:
     """Of this process: a fork must not use its parent's."""
-    database = duckdb.connect(config={"threads": 1})
+    # Not earlier: what `lean_imports.importing` freezes is never freed, and DuckDB complains of that when a process ends.
+    duckdb = importlib.import_module("duckdb")
+    database: DuckDBPyConnection = duckdb.connect(config={"threads": 1})
     database.execute("PRAGMA disable_optimizer")
     for name, schema in schemas:
         database.register("given", schema.empty_table())
