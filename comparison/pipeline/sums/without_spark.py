@@ -6,6 +6,7 @@ process prepares the statement once, and what a run has is put into the tables t
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 from functools import cache
@@ -35,8 +36,10 @@ def answered(tables: Mapping[str, pa.Table]) -> dict[str, Sums]:
 @cache
 def _prepared(process: int, schemas: tuple[tuple[str, pa.Schema], ...]) -> DuckDBPyConnection:
     """Of this process: a fork must not use its parent's."""
-    # Not earlier: what `lean_imports.importing` freezes is never freed, and DuckDB complains of that when a process ends.
+    # DuckDB complains of what is left of it when a process ends. So it is not loaded among a command's other modules,
+    # which are never freed (`lean_imports.importing`).
     duckdb = importlib.import_module("duckdb")
+    atexit.register(_prepared.cache_clear)
     database: DuckDBPyConnection = duckdb.connect(config={"threads": 1})
     database.execute("PRAGMA disable_optimizer")
     for name, schema in schemas:
