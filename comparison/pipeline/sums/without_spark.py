@@ -6,11 +6,11 @@ process prepares the statement once, and what a run has is put into the tables t
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import os
 from functools import cache
 from typing import TYPE_CHECKING
-
-import duckdb
 
 from comparison.pipeline.sums.queries import statement, sums_of
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+    from duckdb import DuckDBPyConnection
 
     from comparison.pipeline.sums.queries import Sums
 
@@ -33,9 +34,13 @@ def answered(tables: Mapping[str, pa.Table]) -> dict[str, Sums]:
 
 
 @cache
-def _prepared(process: int, schemas: tuple[tuple[str, pa.Schema], ...]) -> duckdb.DuckDBPyConnection:
+def _prepared(process: int, schemas: tuple[tuple[str, pa.Schema], ...]) -> DuckDBPyConnection:
     """Of this process: a fork must not use its parent's."""
-    database = duckdb.connect(config={"threads": 1})
+    # DuckDB complains of what is left of it when a process ends. So it is not loaded among a command's other modules,
+    # which are never freed (`lean_imports.importing`).
+    duckdb = importlib.import_module("duckdb")
+    atexit.register(_prepared.cache_clear)
+    database: DuckDBPyConnection = duckdb.connect(config={"threads": 1})
     database.execute("PRAGMA disable_optimizer")
     for name, schema in schemas:
         database.register("given", schema.empty_table())
