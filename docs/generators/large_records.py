@@ -48,7 +48,7 @@ SWEEPS: Mapping[str, tuple[tuple[str, ...], int, int]] = MappingProxyType(
             100,
         ),
         "conflicts": ((_START, _ZOOKEEPER, "members=4..32*2", _LINKS, _PARTITIONS), 3, 100),
-        "retries": ((_START, _ZOOKEEPER, "members=8..32*2", _LINKS, _PARTITIONS, "rebalance.max.retries=1"), 1, 100),
+        "retries": ((_START, _ZOOKEEPER, "members=8..32*2", _LINKS, _PARTITIONS, "rebalance.max.retries=1"), 3, 100),
     }
 )
 _CHANGE = ("converge_ms", "unowned_partition_s", "authority_requests", "authority_cpu_s", "rounds", "moved")
