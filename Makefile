@@ -48,7 +48,7 @@ test-faults: JOBS ?= 3
 test-faults: classes  ## run every scenario in every design as a test of its verdicts (20 minutes; SMOKE=1: each design and each fault once; SEED=N; FAILED=1: only what failed)
 	$(BIN)/python -m pytest tests/faults $(if $(SMOKE),-m "not originals and not long and not catalogue") -n $(JOBS) --dist worksteal --junitxml build/test-faults.xml $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--last-failed --last-failed-no-failures none) $(ARGS)
 
-test-originals: JOBS ?= 2
+test-originals: JOBS ?= 3
 test-originals: $(ORIGINALS)  ## test against Kafka's own consumers and brokers (needs a Maven repository once)
 	$(BIN)/python -m pytest -m "originals and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 

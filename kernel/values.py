@@ -81,7 +81,7 @@ NO_OFFSET = -1
 
 
 def replaced(value: T, /, **changes: Any) -> T:
-    """As `dataclasses.replace`, in a third of the time: for what changes with each poll.
+    """As `dataclasses.replace`, in a third of the time: for what changes with each event.
 
     Only for dataclasses with slots, two fields or more and no `__post_init__`: nothing checks the values.
     """

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from comparison.cli.report_file import Unshown
+    from comparison.pipeline.spark.connect import ConnectSession
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
 
@@ -57,7 +58,7 @@ class Analysed(NamedTuple):
 @contextmanager
 def session_of_command(
     folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = (), *, at_once: bool = True
-) -> Iterator[StartingSession]:
+) -> Iterator[StartingSession | ConnectSession]:
     """The command's one session, for the duration of the block, whose tasks write into `folder`.
 
     `ships` are packages that executors on other hosts need beside the pipeline. A session that may not be needed does
@@ -98,7 +99,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
     folder: Path,
     *,
     spark: SparkChoice | None = None,
-    session: StartingSession | None = None,
+    session: StartingSession | ConnectSession | None = None,
     progress: Callable[[str], None] = lambda _: None,
     report: bool = True,
     again: bool = False,
@@ -111,7 +112,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
     already. Raises `EnvironmentFault` when the disk is full.
     """
     if session is not None:
-        opened: AbstractContextManager[StartingSession] = nullcontext(session)
+        opened: AbstractContextManager[StartingSession | ConnectSession] = nullcontext(session)
     else:
         is_first = again or not (folder / RESULT).is_file()
         opened = session_of_command(folder, spark or SparkChoice(), at_once=is_first)

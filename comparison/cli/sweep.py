@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comparison.cli.spark_options import SparkChoice
+    from comparison.pipeline.spark.connect import ConnectSession
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
     from comparison.results.run import Run
@@ -370,7 +371,7 @@ def _performed(  # what a command has of a sweep
     record: RecordedPlan,
     state: SweepState,
     runs: Sequence[SweepRun],
-    session: StartingSession | None,
+    session: StartingSession | ConnectSession | None,
     progress: RunProgress,
 ) -> list[tuple[SweepRun, str]]:
     """Perform the runs; those that could not start, and why. Raises KeyboardInterrupt."""

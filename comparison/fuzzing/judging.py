@@ -21,11 +21,13 @@ from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.figures.deciding import counted_noun
 from comparison.pipeline.figures.with_settings import checked
 from comparison.pipeline.gold.run import measure
+from comparison.pipeline.judged import finished, why_broken
 from comparison.pipeline.measured import ProcessEnded, StageEntered
-from comparison.pipeline.tasks import WRONG_DATA, finished, read_tables, why_broken
+from comparison.pipeline.reading import read_tables
 from comparison.results.keys import CONFLICT
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.scenarios.plan.faults import FAULTS
+from comparison.wrong_data import WRONG_DATA
 from kernel.clock import NS_PER_MS
 from kernel.designs import ZOOKEEPER
 

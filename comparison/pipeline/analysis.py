@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from dataclasses import replace
 from enum import Enum
-from itertools import count
+from functools import reduce
+from itertools import count, groupby, islice
+from operator import or_
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.pipeline.bronze.chunks import parts_of
+from comparison.pipeline import job
+from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
+from comparison.pipeline.bronze.quarantine import count_lines_on
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.carried import MEASURED, READ, carry
+from comparison.pipeline.compaction import compacted
 from comparison.pipeline.figures.growth import growths
 from comparison.pipeline.figures.repeats import repeated
-from comparison.pipeline.jobs import analyse, measure_again
+from comparison.pipeline.gold.partitions import added
+from comparison.pipeline.gold.run import measure, together
+from comparison.pipeline.judged import broken, finished, why_broken
+from comparison.pipeline.reading import PartOfTraces
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
-from comparison.pipeline.tasks import analyse_without_files
-from comparison.pipeline.written import discard, publish, staging, tables_in, write_results
+from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
+from comparison.pipeline.sums.queries import NO_SUMS, windows_of
+from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
 from comparison.results.outcomes import worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
+from comparison.wrong_data import WRONG_DATA
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.platform.json_file import json_if_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from comparison.pipeline.bronze.chunks import Part
     from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.measured import Measured
+    from comparison.pipeline.reading import FileRead, PartRead
     from comparison.pipeline.remembered import Known
+    from comparison.pipeline.stages import Gold
+    from comparison.pipeline.sums.queries import Sums
     from comparison.results.run import Run
 
 #: The command of a comparison, beside its runs.
@@ -129,24 +145,137 @@ def _completed(
 ) -> dict[int, Run]:
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
     carry(before, tables, READ if not known.found else (*READ, *MEASURED), known.carried, known.held)
-    found = dict(known.found)
     free = count(known.free_number)
+    cores = job.cores_of(spark)
     new = [number for number in range(len(runs)) if number not in known.places]
-    packed = parts_of(runs, spark.sparkContext.defaultParallelism, among=new)
-    parts = [replace(part, number=next(free)) for part in packed]
-    analysed, results = analyse(spark, runs, parts, tables, free)
-    found |= analysed
-    if not known.found:
-        found |= measure_again(spark, runs, known.read, tables, free)
-    for number, run in enumerate(runs):
-        if not run.files and number not in found:
-            found[number] = analyse_without_files(run, tables, next(free))
-        if number not in known.found:
-            found[number] = judged(run, found[number])
+    parts = [replace(part, number=next(free)) for part in parts_of(runs, cores, among=new)]
+    results = read_parts(spark, runs, parts, tables)
     read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
-    remember(tables, runs, marks, read, found)
+    missing = [number for number in range(len(runs)) if number not in known.found]
+    measured = measured_runs(spark, runs, missing, read, tables, free)
+    found = {**known.found, **{place: judged(runs[place], run) for place, run in measured.items()}}
+    remember(tables, runs, marks, compacted(tables, read), found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])
     return found
+
+
+def read_parts(spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], tables: Path) -> list[PartRead]:
+    """Read these parts of the traces, and write their tables of events."""
+    if not parts:
+        return []
+    tables.mkdir(exist_ok=True)
+    of_runs = [{place: runs[place] for place in chunks_by_run(part.chunks)} for part in parts]
+    read = job.read(
+        spark,
+        [PartOfTraces(part.number, part.whole, own, part.chunks) for part, own in zip(parts, of_runs, strict=True)],
+        tables,
+    )
+    pieces: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for part, result in zip(parts, read, strict=True):
+        if not part.whole:
+            pieces[part.chunks[0].run, part.chunks[0].file].append((part.number, result.read[0].lines))
+    for of_file in pieces.values():
+        count_lines_on(tables, of_file)
+    return read
+
+
+def measured_runs(
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    places: Sequence[int],
+    read: ReadParts,
+    tables: Path,
+    free: Iterator[int],
+) -> dict[int, Run]:
+    """Measure and judge the runs at these places, from their tables of events, and write the other tables."""
+    if not places:
+        return {}
+    buckets = 2 * job.cores_of(spark)
+    tasks = _parts_of_events(runs, places, read, buckets, free)
+    rows = job.measure(spark, tasks, tables) if tasks else []
+    of_run = {place: list(of_one) for place, of_one in groupby(rows, key=lambda each: each.place)}
+    if without_events := [place for place in places if place not in of_run]:
+        write_gold(tables, next(free), [(runs[place], NO_TABLES) for place in without_events])
+    files: defaultdict[int, list[FileRead]] = defaultdict(list)
+    for result in read.results:
+        for each in result.read:
+            files[each.run].append(each)
+    sums = _sums(spark, runs, tasks, of_run, tables)
+    judged = {
+        place: _judged(runs[place], of_run.get(place, ()), sums.get(runs[place].run_id, NO_SUMS), files[place])
+        for place in places
+    }
+    write_runs(tables, next(free), [(runs[place], measured) for place, (_, measured) in judged.items()])
+    return {place: run for place, (run, _) in judged.items()}
+
+
+def _sums(
+    spark: SparkSession,
+    runs: Sequence[TraceRun],
+    tasks: Sequence[PartOfEvents],
+    of_run: Mapping[int, Sequence[Gold]],
+    tables: Path,
+) -> dict[str, Sums]:
+    """What the queries over their tables say of the runs that were measured."""
+    firsts = {place: rows[0] for place, rows in of_run.items() if not any(row.broken for row in rows)}
+    buckets = {of.bucket + share for task in tasks for of in task.runs for share in range(of.buckets)}
+    if not firsts:
+        return {}
+    windows = windows_of((runs[place].run_id, row.context.windows) for place, row in firsts.items() if row.context)
+    return job.sums(spark, sorted(buckets), windows, tables)
+
+
+def _judged(run: TraceRun, rows: Sequence[Gold], sums: Sums, files: Sequence[FileRead]) -> tuple[Run, Measured]:
+    """The run's figures and verdicts, and what they rest on: all of its buckets, if there are any."""
+    why = next((row.broken for row in rows if row.broken), "")
+    try:
+        if not why:
+            measured = _together(rows, sums) if rows else measure(run, {})[0]
+            return finished(run, measured, files), measured
+    except WRONG_DATA as error:
+        why = why_broken(error)
+    return broken(run, why, files), measure(run, {})[0]
+
+
+def _together(rows: Sequence[Gold], sums: Sums) -> Measured:
+    """What was measured of all shares of a run."""
+    first = rows[0]
+    assert first.context is not None, "the first share has it"
+    return together(first.context, first.counted, added([row.figures for row in rows]), sums, first.acting)
+
+
+def _parts_of_events(
+    runs: Sequence[TraceRun], places: Sequence[int], read: ReadParts, buckets: int, free: Iterator[int]
+) -> list[PartOfEvents]:
+    """The parts that have events of these runs, with what has to be known of each run."""
+    wanted = set(places)
+    pieces: defaultdict[int, list[PartRead]] = defaultdict(list)
+    for part, result in zip(*read, strict=True):
+        for place in wanted & chunks_by_run(part.chunks).keys():
+            pieces[place].append(result)
+    known: dict[int, RunIn] = {}
+    numbers: dict[int, int] = {}  # of the buckets of small runs, by their parts
+    for place, results in sorted(pieces.items()):
+        parts = tuple(result.number for result in results)
+        if len(parts) > 1:
+            bucket, *_ = islice(free, buckets)
+        else:
+            bucket = numbers.get(parts[0]) or numbers.setdefault(parts[0], next(free))
+        bounds = [result.bounds for result in results if result.bounds is not None]
+        known[place] = RunIn(
+            place,
+            runs[place],
+            parts,
+            bucket,
+            buckets if len(parts) > 1 else 1,
+            (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else None,
+            reduce(or_, (result.groups for result in results)),
+        )
+    of_parts = [
+        PartOfEvents(part.number, tuple(known[place] for place in chunks_by_run(part.chunks) if place in known))
+        for part in read.parts
+    ]
+    return [part for part in of_parts if part.runs]
 
 
 def _not_applicable(bundle: Path) -> list[NotApplicable]:

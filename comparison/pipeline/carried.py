@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.quarantine import QUARANTINE
-from comparison.pipeline.bronze.tables import with_run, write_table
-from comparison.pipeline.tasks import EVENTS, OF_PARTITIONS, OF_RUNS
+from comparison.pipeline.bronze.tables import EVENTS, with_run, write_table
+from comparison.pipeline.gold.partitions import TABLES
+from comparison.pipeline.written import OF_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.runs import TraceRun
 
 #: The tables that are made from lines, and those that are measured from them.
-READ, MEASURED = (EVENTS, QUARANTINE), (*OF_PARTITIONS, *OF_RUNS)
+READ, MEASURED = (EVENTS, QUARANTINE), (*TABLES, *OF_RUNS)
 _RUN_ID = "run_id"
 
 
@@ -57,14 +58,16 @@ def carry(
 ) -> None:
     """Give `other` the rows that these runs have in some tables of `folder`. A run's key is its id there.
 
-    `held` are the runs of each part; a part that is not among them has only one. A file of which all rows remain as
+    `held` are the runs of each part, whose number a file of READ has. A file of which all rows remain as
     they are is linked where the disk can. Others are written without the rows of other runs, and with what the rows
     have to say of each run now.
     """
     for path in _files(folder, names):
         target = other / path.relative_to(folder)
-        number = _number(path)
-        there = list(held[number]) if number in held else _run_in(path)
+        is_measured = path.relative_to(folder).parts[0] in MEASURED
+        there = _runs_in(path) if is_measured else list(held.get(_number(path), ()))
+        if not there and not is_measured:
+            continue  # a part that nothing is known of
         kept = [run_id for run_id in there if run_id in runs]
         if kept == there and not any(runs[run_id].is_renamed for run_id in kept):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,15 +76,16 @@ def carry(
             table = pq.read_table(path, partitioning=None)
             rows = {run_id: table.filter(pc.equal(table[_RUN_ID], run_id)) for run_id in kept}
             # Events of a kind that nobody has are no table; what is measured is one, though it be empty.
-            if path.relative_to(folder).parts[0] in MEASURED or any(map(len, rows.values())):
+            if is_measured or any(map(len, rows.values())):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_table(target, pa.concat_tables([_of(runs[run_id].run, each) for run_id, each in rows.items()]))
 
 
-def _run_in(path: Path) -> list[str]:
-    """The id of the only run whose rows are in a file, if there are any."""
-    first = next(pq.ParquetFile(path).iter_batches(1, columns=[_RUN_ID]), None)
-    return [] if first is None else first[_RUN_ID].to_pylist()
+def _runs_in(path: Path) -> list[str]:
+    """The ids of the runs whose rows are in a file."""
+    with pq.ParquetFile(path) as file:
+        found: list[str] = pc.unique(file.read(columns=[_RUN_ID])[_RUN_ID]).to_pylist()
+    return found
 
 
 def _of(run: TraceRun, table: pa.Table) -> pa.Table:

@@ -1,7 +1,6 @@
 """What was measured of one run, as typed values, from which figures are made.
 
-`comparison.pipeline.gold.run` puts them together. Times are nanoseconds on the run's clock. A *window* is
-the number of the window that a value belongs to (`comparison.pipeline.silver.windows`).
+`comparison.pipeline.gold.run` puts them together. Times are nanoseconds on the run's clock, windows their numbers.
 """
 
 from __future__ import annotations
@@ -194,27 +193,31 @@ class FirstOverlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a window was held once, never, or more than once; see `comparison.pipeline.gold.cover`."""
+    """How much of a window was held, never, or more than once; see `sums/coverage.sql` and `sums/overlaps.sql`."""
 
     held: int
     gap: int
-    gap_longest: int | None
+    gap_longest: int | None = None
     doubled: int
-    doubled_longest: int | None
-    unsettled_until: int | None
-    doubled_first: FirstOverlap | None
+    doubled_longest: int | None = None
+    unsettled_until: int | None = None
 
 
-class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The run's commits and the deliveries held against them; see `comparison.pipeline.gold.commits`."""
+class CommitSums(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run's commits come to; see `sums/commits.sql`."""
 
-    written: int
-    stale_writes: int
-    moved_back: int
-    moved_back_records: int
-    old_accepted: int
-    refused: int
-    fenced: int
+    written: int = 0
+    stale_writes: int = 0
+    moved_back: int = 0
+    moved_back_records: int = 0
+    old_accepted: int = 0
+    refused: int = 0
+    fenced: int = 0
+
+
+class CommitTotals(CommitSums, frozen=True, kw_only=True):
+    """The same, and the deliveries held against them; see `comparison.pipeline.gold.commits`."""
+
     stale_delivered: int
     started_behind: int
     of_ended_sessions: int | None  #: None: the authority traced no end of a session
@@ -238,7 +241,7 @@ class PartitionOwners(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turnover(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions that moved or stopped in a window; see `comparison.pipeline.gold.turnover`."""
+    """Partitions that moved or stopped in a window; see `sums/turnover.sql`."""
 
     moved: int
     stopped: int
@@ -246,7 +249,7 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions that a member had for the first time in the run, in a window, and when the last of them was."""
+    """Partitions that somebody first had in a window, and when the last of them was; see `sums/begun.sql`."""
 
     partitions: int
     last_ns: int
@@ -376,6 +379,7 @@ class Measured:
     faults: list[FaultPeriod] = field(default_factory=list)
     counts: list[EventCount] = field(default_factory=list)
     coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
+    first_overlaps: dict[str, FirstOverlap] = field(default_factory=dict)  #: by view
     commits: CommitTotals | None = None
     final_offsets: FinalOffsets | None = None
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)

@@ -21,13 +21,13 @@ import numpy as np
 import kernel
 from comparison import pipeline
 from comparison.ownership.groups import NamedGroups  # noqa: TC001 - msgspec reads the annotation
-from comparison.pipeline import bronze
+from comparison.pipeline import bronze, reading
 from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
+from comparison.pipeline.reading import FileRead, PartRead
 from comparison.pipeline.silver import groups
-from comparison.pipeline.tasks import FileRead, PartResult
 from comparison.results.run import Run  # noqa: TC001 - msgspec reads the annotation
 from kernel import trace
 from kernel.trace.integrity import Integrity
@@ -45,7 +45,7 @@ class ReadParts(NamedTuple):
     """The parts of an analysis, and what was read of each."""
 
     parts: list[Part]
-    results: list[PartResult]
+    results: list[PartRead]
 
 
 class Known(NamedTuple):
@@ -120,14 +120,14 @@ def reading_code() -> str:
     """A digest of the modules that make tables of events from lines, and find the groups in them."""
     folders = [*bronze.__path__, *trace.__path__]
     files = sorted(path for folder in folders for path in Path(folder).glob("*.py"))
-    return _digest([*files, Path(groups.__file__)])
+    return _digest([*files, Path(reading.__file__), Path(groups.__file__)])
 
 
 @cache
 def pipeline_code() -> str:
     """A digest of all modules that figures and verdicts may depend on, and with them of the versions of all schemas."""
     folders = [*pipeline.__path__, *kernel.__path__]
-    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    files = sorted(path for folder in folders for kind in ("*.py", "*.sql") for path in Path(folder).rglob(kind))
     return _digest([*files, *files_beside()])
 
 
@@ -218,7 +218,7 @@ def _with_places(parts: Sequence[_RememberedPart], places: Mapping[int, int]) ->
             continue
         read = [_read(one, places[one["run"]]) for one in each.read if one["run"] in places]
         found.parts.append(replace(each.part, chunks=chunks))
-        found.results.append(PartResult(each.part.number, read, bounds=each.bounds, groups=each.groups))
+        found.results.append(PartRead(each.part.number, read, each.bounds, each.groups))
     return found
 
 

@@ -13,15 +13,20 @@ import pyarrow as pa
 from msgspec.structs import asdict
 
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
-from comparison.pipeline.bronze.tables import write_table
+from comparison.pipeline.bronze.tables import with_run, write_table
+from comparison.pipeline.figures.waits import wait_table
+from comparison.pipeline.gold.course import course_table
+from comparison.pipeline.silver.rounds import phase_table, round_table
+from comparison.pipeline.silver.windows import change_table, fault_table
 from comparison.results.metrics import METRICS
 from kernel.platform.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
+    from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
 
 TABLES = "tables"
@@ -96,6 +101,26 @@ _SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
         "verdicts": VERDICTS_SCHEMA,
     }
 )
+
+
+#: The tables of what is about a run as a whole.
+OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = MappingProxyType(
+    {
+        "rounds": lambda measured: round_table(measured.rounds),
+        "phases": lambda measured: phase_table(measured.phases),
+        "changes": lambda measured: change_table(measured.changes),
+        "faults": lambda measured: fault_table(measured.faults),
+        "course": lambda measured: course_table(measured.course),
+        "waits": wait_table,
+    }
+)
+
+
+def write_runs(folder: Path, number: int, measured: Sequence[tuple[TraceRun, Measured]]) -> None:
+    """Write the tables of OF_RUNS: a file each."""
+    for name, table_of in OF_RUNS.items():
+        tables = [with_run(run, table_of(each)) for run, each in measured]
+        write_table(folder / name / f"part-{number:05}.parquet", pa.concat_tables(tables))
 
 
 def staging(folder: Path) -> Path:

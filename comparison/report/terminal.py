@@ -17,6 +17,7 @@ from comparison.report.summaries.figures import (
     KINDS,
     MARKS,
     NOT_APPLICABLE,
+    OF_WHAT,
     by_change,
     circumstances,
     counted_noun,
@@ -84,7 +85,7 @@ def _scenario(scenario: Scenario, runs: Sequence[Run], width: int) -> Renderable
         parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
     if scenario.scenario == SLOW:
         parts += _stalls(runs, width)
-    parts += [_figures(runs), *(part for run in runs for part in _reasons(run))]
+    parts += [_figures(runs), Text(OF_WHAT, style="dim"), *(part for run in runs for part in _reasons(run))]
     return Group(*parts, "")
 
 

@@ -32,11 +32,20 @@ class Compares(Enum):
     AS_MEDIAN = auto()
 
 
+class Of(Enum):
+    """The part of a run that a figure is of."""
+
+    RUN = "run"  #: whole, the group's forming included
+    STRETCH = "measured stretch"  #: from the first steady stage, change or fault until the members are stopped
+    CHANGES = "changes"  #: those in the measured stretch, each until the next one
+
+
 class Metric(Meaning, frozen=True):
     """A figure of a run."""
 
     label: str = ""  #: of its row in the reports; '' where it has none
     compares: Compares = Compares.NEVER
+    of: Of = Of.RUN
     is_part: bool = False  #: of the row above it
     is_always_shown: bool = False  #: others only if a design has a value other than 0
 
@@ -49,6 +58,7 @@ class ChangeMetric(Meaning, frozen=True):
 
 
 ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
+STRETCH, CHANGES = Of.STRETCH, Of.CHANGES
 #: Every figure of a run, in display order.
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -58,6 +68,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "settled after, ms (worst)",
             AS_MEDIAN,
             is_always_shown=True,
+            of=CHANGES,
         ),
         "unowned_partition_s": Metric(
             "s",
@@ -65,18 +76,21 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "unowned, partition-s",
             AS_MEDIAN,
             is_always_shown=True,
+            of=STRETCH,
         ),
-        "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority"),
+        "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority", of=STRETCH),
         "stalled_s": Metric(
             "s",
             "time in the measured changes in which the whole group delivered nothing",
             "nothing delivered, s",
             AS_MEDIAN,
+            of=CHANGES,
         ),
         "left_unnamed": Metric(
             "",
             "partitions without an owner at the end of the last change, by the authority",
             "partitions without an owner at the end",
+            of=CHANGES,
         ),
         "double_owned_partition_s": Metric(
             "s", "time that partitions were claimed by two members", "claimed by two, partition-s", AS_MEDIAN
@@ -90,26 +104,33 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
         "stopped": Metric(
-            "", "partitions taken from members that stayed, counted each time", "partitions stopped", ALWAYS
+            "", "partitions taken from members that stayed, counted each time", "partitions stopped", ALWAYS, of=CHANGES
         ),
-        "stopped_kept": Metric("", "of these, given back to the same member", "and given back", ALWAYS, is_part=True),
+        "stopped_kept": Metric(
+            "", "of these, given back to the same member", "and given back", ALWAYS, is_part=True, of=CHANGES
+        ),
         "moved": Metric(
             "",
             "partitions moved to another member in the measured changes, counted each time",
             "partitions moved",
             ALWAYS,
+            of=CHANGES,
         ),
         "moved_minimum": Metric(
-            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True
+            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True, of=CHANGES
         ),
         "balance": Metric(
             "",
             "the most partitions of a member less the fewest, after the change where it was largest",
             "most partitions less fewest",
             ALWAYS,
+            of=CHANGES,
         ),
         "lag_before": Metric(
-            "records", "records that were not committed when members were added", "lag when members were added"
+            "records",
+            "records that were not committed when members were added",
+            "lag when members were added",
+            of=CHANGES,
         ),
         "lag_record_s": Metric(
             "s",
@@ -117,12 +138,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "from then on, record-s",
             AS_MEDIAN,
             is_part=True,
+            of=CHANGES,
         ),
         "dip_records": Metric(
             "records",
             "the most that fewer were delivered since then than at the rate before",
             "records fewer, at most",
             AS_MEDIAN,
+            of=CHANGES,
         ),
         "break_even_s": Metric(
             "s",
@@ -130,12 +153,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "made up for after, s",
             AS_MEDIAN,
             is_part=True,
+            of=CHANGES,
         ),
         "rounds": Metric(
             "",
             "rebalances of the whole group in the measured changes: a coordinator's generations, or epochs",
             "rebalances of the group",
             ALWAYS,
+            of=CHANGES,
         ),
         "rebalances": Metric("", "rebalances begun by members", "rebalances of members", AS_MEDIAN),
         "rebalances_failed": Metric(
@@ -199,6 +224,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
                 f"{meaning} of an uninvolved client's {op} on the same ZooKeeper, {stage} the changes",
                 meaning if is_part else f"bystander's {op} {stage}, ms",
                 AS_MEDIAN,
+                CHANGES,
                 is_part=is_part,
             )
             for op in ("get", "set")

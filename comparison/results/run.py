@@ -108,8 +108,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     silent_ms: float | None = None
     target: str  #: the process that was changed or had the fault, if any
     rounds: int  #: rebalances of the whole group; see comparison.pipeline.silver.rounds
-    unowned_partition_s: float
-    unowned_longest_s: float  #: of a single partition
+    #: None: it began before the measured stretch, as the group's forming does.
+    unowned_partition_s: float | None
+    unowned_longest_s: float | None  #: of a single partition; likewise
     two_delivering_partition_s: float
     moved: int | None  #: each time counted
     moved_minimum: int | None

@@ -14,6 +14,8 @@ from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from comparison.results.keys import COMPLETE
 from comparison.run_folder import provenance, run_dir_of, write_json
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 #: The modelled one is in the place of the embedded one.
 ZOOKEEPER = "embedded"
+#: What a task returns: the runs that could not start, by their places in the plan.
+_UNSTARTED = pa.schema([("place", pa.int64()), ("error", pa.string())])
 #: Between looks at which runs have ended.
 _LOOK_S = 0.5
 
@@ -60,13 +64,16 @@ class SimulatedSweepRunner:
         for run in runs:
             discarded(self._folder, run)
         places = [self._places[run.folder] for run in runs]
-        tasks = spark.sparkContext.parallelize(places, len(places)).mapPartitions(_Perform(self._folder, self._about))
+        spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(len(places)))  # a task each
+        rows = spark.createDataFrame(pa.table({"place": pa.array(places, pa.int64())}))
+        tasks = rows.mapInArrow(_Perform(self._folder, self._about), from_arrow_schema(_UNSTARTED))
         open_runs = list(runs)
         with ThreadPoolExecutor(1, thread_name_prefix="performing") as pool:
-            performing = pool.submit(tasks.collect)
+            performing = pool.submit(tasks.toArrow)
             while not wait_for([performing], _LOOK_S).done:
                 open_runs = self._looked_at(open_runs, progress)
-            errors = dict(performing.result())
+            found = performing.result()
+            errors = dict(zip(found["place"].to_pylist(), found["error"].to_pylist(), strict=True))
         self._looked_at(open_runs, progress)
         unstarted = [(run, error) for run in runs if (error := errors.get(self._places[run.folder]))]
         if len(unstarted) == len(runs):
@@ -92,14 +99,14 @@ class _Perform:
     def __init__(self, folder: Path, about: Mapping[str, object]) -> None:
         self._folder, self._about = folder, about
 
-    def __call__(self, places: Iterable[int]) -> Iterator[tuple[int, str]]:
-        for place in places:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for place in (place for batch in batches for place in batch["place"].to_pylist()):
             run = _planned(self._folder).runs[place]
             try:
                 made = self._perform if run.cell.by == Method.FULL_STACK else self._compute
                 asyncio.run(made(run))
             except UserError as error:
-                yield place, str(error)
+                yield pa.record_batch({"place": [place], "error": [str(error)]}, schema=_UNSTARTED)
 
     async def _perform(self, run: SweepRun) -> None:
         request = request_of(self._folder, run, ZOOKEEPER, simulated=True)

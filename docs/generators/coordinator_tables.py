@@ -31,7 +31,7 @@ def changes(runs: Sequence[Run]) -> str:
                     change.moved,
                     _requests(change),
                     _watched(run.design, change),
-                    f"{change.unowned_partition_s:.1f}",
+                    "" if change.unowned_partition_s is None else f"{change.unowned_partition_s:.1f}",
                     _seconds(change.converge_ms),
                 ]
             )
@@ -59,7 +59,7 @@ def restarts(runs: Sequence[Run]) -> str:
                 f"`{run.design}`",
                 *(sum(getattr(change, name) for change in each) for name in ("rounds", "stopped", "moved")),
                 _requests(*each),
-                f"{sum(change.unowned_partition_s for change in each):.1f}",
+                f"{sum(change.unowned_partition_s or 0 for change in each):.1f}",
                 _seconds(max(change.converge_ms for change in each)),
             ]
         )

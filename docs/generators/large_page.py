@@ -60,28 +60,25 @@ def _measured(x: float, cell: CellRecord, metric: str) -> Measured:
     return Measured.of(x, cell.figures[metric])
 
 
-def _by_size(records: Records, scenario: str, metric: str) -> Iterator[GrowthLine]:
+def _by_size(records: Records, metric: str) -> Iterator[GrowthLine]:
     """A line a design, over the size of the group; what follows from the formula is a model's."""
-    cells = [cell for name in _SIZES for cell in records[name] if cell.scenario == scenario]
+    cells = [cell for name in _SIZES for cell in records[name] if metric in cell.figures]
     for place, design in enumerate(DESIGN_NAMES):
         points, predicted = [], []
         for cell in _of_design(cells, design):
-            if metric in cell.figures:
-                size = cell.at[_MEMBERS]
-                assert isinstance(size, int)
-                measured = _measured(size, cell, metric)
-                if cell.by != Method.FORMULA:
-                    points.append(measured)
-                if cell.by == Method.FORMULA or predicted or cell.by == Method.FULL_STACK:
-                    predicted.append((measured.x, measured.median))
+            measured = _measured(_size(cell), cell, metric)
+            if cell.by != Method.FORMULA:
+                points.append(measured)
+            if cell.by == Method.FORMULA or predicted or cell.by == Method.FULL_STACK:
+                predicted.append((measured.x, measured.median))
         if points:
             is_predicted = len(predicted) > len(points)
             yield GrowthLine(design, place, points, model=predicted[len(points) - 1 :] if is_predicted else ())
 
 
-def _sized(title: str, scenario: str, metric: str, unit: str) -> Callable[[Records], Chart]:
+def _sized(title: str, metric: str, unit: str) -> Callable[[Records], Chart]:
     def chart(records: Records) -> Chart:
-        lines = list(_by_size(records, scenario, metric))
+        lines = list(_by_size(records, metric))
         xs = sorted({x for each in lines for x in [*(at.x for at in each.figures), *(x for x, _ in each.model)]})
         return Chart(title, "members", unit, lines, xs)
 
@@ -141,13 +138,13 @@ def _size(cell: CellRecord) -> int:
 
 #: By the name of its file.
 CHARTS: Mapping[str, Callable[[Records], Chart]] = {
-    "large-stable": _sized("time to stable after a crash", "crash", "crash.converge_ms", "ms"),
-    "large-stable-join": _sized("time to stable after a join", "join", "join.converge_ms", "ms"),
+    "large-stable": _sized("time to stable after a crash", "crash.converge_ms", "ms"),
+    "large-stable-join": _sized("time to stable after a join", "join.converge_ms", "ms"),
     "large-unowned": _sized(
-        "partition-seconds without owner after a crash", "crash", "crash.unowned_partition_s", "partition-s"
+        "partition-seconds without owner after a crash", "crash.unowned_partition_s", "partition-s"
     ),
-    "large-requests": _sized("requests at the authority of one join", "join", "join.authority_requests", "requests"),
-    "large-cpu": _sized("CPU time of deciding one join, at the coordinator", "join", "join.authority_cpu_s", "s"),
+    "large-requests": _sized("requests at the authority of one join", "join.authority_requests", "requests"),
+    "large-cpu": _sized("CPU time of deciding one join, at the coordinator", "join.authority_cpu_s", "s"),
     "large-detection": _detection,
     "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "conflicts", "attempts_failed"),
     "large-exhausted": _starting("rebalances given up after one attempt, zookeeper", "retries", "rebalances_failed"),
@@ -177,27 +174,37 @@ def _table(records: Records) -> str:
     """How each cell of the sizes was computed, and the figures of a join and a crash."""
     cells = [cell for name in _SIZES for cell in records[name]]
     rows = [
-        _row(cell)
+        _row(cell, change)
         for design in DESIGN_NAMES
-        for scenario in ("join", "crash")
+        for change in ("join", "crash")
         for cell in _of_design(cells, design)
-        if cell.scenario == scenario
+        if f"{change}.authority_requests" in cell.figures
     ]
-    headings = ("design", "change", "members", "computed by", "stable, ms", "unowned, partition-s", "requests")
-    return markdown_table(headings, rows, ("---", "---", "---:", "---", "---:", "---:", "---:"))
+    headings = (
+        "design",
+        "change",
+        "members",
+        "computed by",
+        "stable, ms",
+        "unowned, partition-s",
+        "requests",
+        "rebalances",
+        "moved",
+    )
+    return markdown_table(headings, rows, ("---", "---", "---:", "---", *["---:"] * 5))
 
 
-def _row(cell: CellRecord) -> tuple[str, ...]:
-    figures = ("converge_ms", "unowned_partition_s", "authority_requests")
+def _row(cell: CellRecord, change: str) -> tuple[str, ...]:
+    figures = ("converge_ms", "unowned_partition_s", "authority_requests", "rounds", "moved")
     texts = []
     for name in figures:
-        spread = cell.figures.get(f"{cell.scenario}.{name}")
+        spread = cell.figures.get(f"{change}.{name}")
         if spread is None:
             texts.append("")
         else:
             median, low, high = map(_short, (spread.median, spread.low, spread.high))
             texts.append(median if low == high else f"{median} ({low} to {high})")
-    return (f"`{cell.design}`", f"`{cell.scenario}`", f"{_size(cell):,}", cell.by, *texts)
+    return (f"`{cell.design}`", f"`{change}`", f"{_size(cell):,}", cell.by, *texts)
 
 
 def _short(value: float) -> str:

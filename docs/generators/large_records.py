@@ -30,15 +30,17 @@ RECORDS = DOCS / "large-groups.json"
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
 _COORDINATED = f"design={','.join(COORDINATED)}"
 _ZOOKEEPER = f"design={ZOOKEEPER}"
-_CHANGES, _PARTITIONS = "scenario=join,crash", "partitions=2*members"
+#: Forming is most of what a large group costs: it forms once for both.
+_BOTH = f"scenario={DOCS / 'sweeps' / 'join-and-crash.toml'}"
+_PARTITIONS = "partitions=2*members"
 _START, _LINKS = "scenario=mass-start", "link=loopback,zone,region"
 _TIMEOUTS = "session-timeout=3000,6000,12000,24000,48000"
 #: By name: the axes of a sweep, how many seeds it has, and up to how many members everything runs.
 SWEEPS: Mapping[str, tuple[tuple[str, ...], int, int]] = MappingProxyType(
     {
-        "sizes": ((_CHANGES, _COORDINATED, "members=10..1000*10", _PARTITIONS), 3, 1),
-        "larger": ((_CHANGES, _COORDINATED, "members=10000", _PARTITIONS), 1, 1),
-        "zookeeper": ((_CHANGES, _ZOOKEEPER, "members=10..100000*10", _PARTITIONS), 1, 100),
+        "sizes": ((_BOTH, _COORDINATED, "members=10..1000*10", _PARTITIONS), 5, 1),
+        "larger": ((_BOTH, _COORDINATED, "members=10000", _PARTITIONS), 1, 1),
+        "zookeeper": (("scenario=join,crash", _ZOOKEEPER, "members=10..100000*10", _PARTITIONS), 1, 100),
         "detection": (("scenario=crash", _COORDINATED, "members=100", _PARTITIONS, _TIMEOUTS), 3, 1),
         "sessions": (
             ("scenario=crash", _ZOOKEEPER, "members=10", _PARTITIONS, "session-timeout=3000,6000,12000"),
@@ -49,7 +51,7 @@ SWEEPS: Mapping[str, tuple[tuple[str, ...], int, int]] = MappingProxyType(
         "retries": ((_START, _ZOOKEEPER, "members=8..32*2", _LINKS, _PARTITIONS, "rebalance.max.retries=1"), 1, 100),
     }
 )
-_CHANGE = ("converge_ms", "unowned_partition_s", "authority_requests", "authority_cpu_s")
+_CHANGE = ("converge_ms", "unowned_partition_s", "authority_requests", "authority_cpu_s", "rounds", "moved")
 #: The figures that are drawn; the others stay where they were measured.
 KEPT = (
     *(f"{change}.{figure}" for change in ("join", "crash") for figure in _CHANGE),

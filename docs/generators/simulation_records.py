@@ -20,7 +20,8 @@ import msgspec
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.tasks import finished, read_tables
+from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.run.experiments import Experiments, plan

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from kernel.trace.events import Type
 
 TRACE_PAGE, TABLES_PAGE = DOCS / "trace-format.md", DOCS / "tables.md"
+_OF = (
+    "A figure is of the whole *run*, the group's forming included; of its *measured stretch*, from the first steady "
+    "stage, change or fault until the members are stopped; or of the *changes* in that, each until the next one."
+)
 #: In every table.
 RUN_NAMES = tuple(column.name for column in RUN_COLUMNS)
 _PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())]))
@@ -99,7 +103,8 @@ TABLES: Mapping[str, Table] = MappingProxyType(
             "files.parquet",
             "One row per trace file, also for one that run.json lists and that is missing.",
             ("file",),
-            "SELECT run_id, file, unnest(problems) AS problem FROM 'tables/files.parquet'",
+            "SELECT run_id, file, lines, unusable, problems FROM 'tables/files.parquet'\n"
+            "WHERE unusable > 0 OR NOT ended",
         ),
         "quarantine": Table(
             QUARANTINE_SCHEMA,
@@ -291,8 +296,8 @@ def _events() -> str:
 
 
 def _metrics() -> str:
-    rows = [(f"`{name}`", metric.unit, metric.meaning) for name, metric in METRICS.items()]
-    return "## Metrics by name\n\n" + markdown_table(("metric", "unit", "meaning"), rows)
+    rows = [(f"`{name}`", metric.unit, metric.of.value, metric.meaning) for name, metric in METRICS.items()]
+    return f"## Metrics by name\n\n{_OF}\n\n" + markdown_table(("metric", "unit", "of", "meaning"), rows)
 
 
 def _columns(schema: pa.Schema, meanings: Mapping[str, Column]) -> str:

@@ -63,10 +63,14 @@ def record(number: int) -> NewRecord:
 
 async def fill(brokers: Sequence[Broker], first: int, last: int, *, per_batch: int = 7) -> None:
     """Records `first` to `last` - 1 into each partition, each with its codec, in batches."""
+    partitions = [TopicPartition("t", number) for number in range(len(CODECS))]
+    # A broker may hear from another one that it leads, before it has read so itself.
+    await until(
+        lambda: all(any(broker.cluster.leads(tp) for broker in brokers) for tp in partitions), 60, "brokers to lead all"
+    )
     async with client_of(*brokers) as client:
         await client.refresh(["t"])
-        for partition, codec in enumerate(CODECS):
-            tp = TopicPartition("t", partition)
+        for tp, codec in zip(partitions, CODECS, strict=True):
             leader = client.leader_of(tp)
             assert leader is not None
             connection = await client.connection(leader)
@@ -191,13 +195,7 @@ async def test_originals_share_our_brokers_and_follow_a_leader_that_moved(
                 await settled(session, shared("t", *threads))
                 before = await owners(session)
                 await brokers[0].stop()
-                survivor = brokers[1]
-                await until(
-                    lambda: all(survivor.cluster.leads(TopicPartition("t", n)) for n in range(len(CODECS))),
-                    60,
-                    "the other broker to lead",
-                )
-                await fill([survivor], NUMBER, NUMBER + 10)
+                await fill(brokers[1:], NUMBER, NUMBER + 10)
                 total = len(CODECS) * (NUMBER + 10)
                 await until(lambda: delivered() == total, 60, lambda: f"{total} records, got {delivered()}")
                 assert await owners(session) == before

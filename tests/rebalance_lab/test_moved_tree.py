@@ -133,7 +133,7 @@ def test_code_for_executors_is_found_by_its_new_name(tree: Path, hostile: Path) 
     """In a process that has nothing of ours but the zip."""
     packing = "from pathlib import Path; from rebalance_lab.comparison.pipeline.spark.shipping import packed_code; "
     _run(tree, hostile, "-c", f"{packing}packed_code(Path())")
-    loading = "import rebalance_lab.comparison.pipeline.tasks as tasks; print(tasks.__file__)"
+    loading = "import rebalance_lab.comparison.pipeline.job as job; print(job.__file__)"
     archive = hostile / "rebalance_lab.zip"
     assert _run(archive, hostile, "-c", loading).startswith(str(archive))
 

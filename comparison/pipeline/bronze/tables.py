@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.alike import Group
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
 
+#: What every file says of the columns of its table: raised when one means something else, or is gone.
+SCHEMA_VERSION = 1
+_VERSION = {"rebalance_lab.schema_version": str(SCHEMA_VERSION)}
+#: The folder of the tables of events.
+EVENTS = "events"
 #: The tables of one run, or of a part of it, by kind; a kind without events may be absent.
 Tables = dict[str, pa.Table]
 
@@ -181,10 +186,15 @@ def write_table(path: Path, table: pa.Table) -> None:
 
     Its folder may be new, but not the one above, which may be gone because the analysis was broken off.
     """
-    table = table.rename_columns(named_in_files(table.schema))
+    table = as_in_files(table).replace_schema_metadata(_VERSION)
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as file:
         pq.write_table(table, file, **_encoding(table.schema))
+
+
+def as_in_files(table: pa.Table) -> pa.Table:
+    """The same with the names that its columns have in files."""
+    return table.rename_columns(named_in_files(table.schema))
 
 
 def _encoding(schema: pa.Schema) -> dict[str, Any]:
@@ -240,7 +250,8 @@ def by_run(tables: Tables) -> dict[str, Tables]:
 
 def unlabelled(tables: Tables) -> Tables:
     """The tables of one run without the columns that say which it is."""
-    return {kind: table.drop_columns([column.name for column in RUN_COLUMNS]) for kind, table in tables.items()}
+    labels = {column.name for column in RUN_COLUMNS}
+    return {kind: table.drop_columns([*labels & {*table.column_names}]) for kind, table in tables.items()}
 
 
 def rows_of(tables: Tables, *kinds: str) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from comparison.pipeline.bronze.runs import TraceRun
-    from comparison.pipeline.measured import Coverage, Measured
+    from comparison.pipeline.measured import FirstOverlap, Measured
 
 #: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
@@ -97,9 +97,9 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         copies=[msgspec.convert(event.detail, Copies) for event in measured.runner if isinstance(event, CopiesRead)],
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
-            overlap
+            _overlap(measured.first_overlaps[view], view)
             for view in (DELIVERING, BELIEVED)
-            if (overlap := _overlap(measured.coverage.get((WHOLE_RUN, view)), view)) is not None
+            if view in measured.first_overlaps
         ],
         failures=[f"{failure.process}: {failure.error}" for failure in measured.failures],
         verdicts=[],
@@ -228,10 +228,7 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
     }
 
 
-def _overlap(coverage: Coverage | None, view: str) -> Overlap | None:
-    if coverage is None or coverage.doubled_first is None:
-        return None
-    first = coverage.doubled_first
+def _overlap(first: FirstOverlap, view: str) -> Overlap:
     return Overlap(
         view=view,
         topic=first.topic,

@@ -72,7 +72,7 @@ def delay_honoured(run: Run) -> CheckResult:
     """A lost member's partitions stay unowned for the delay; not if the leader was lost, which knew of the delay."""
     delay_s = timer_s(run, "delay_ms")
     change = first_change(run, LEAVE, CRASH)
-    if change is None or delay_s is None:
+    if change is None or delay_s is None or change.unowned_longest_s is None:
         return UNKNOWN, "the trace does not show a member leaving, or the configured delay"
     if change.stopped:
         return NOT_EXPECTED, f"{counted_noun(change.stopped, 'partition')} taken from members that stayed"

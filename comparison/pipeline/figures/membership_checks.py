@@ -86,7 +86,7 @@ def early_return_does_not_help(run: Run) -> CheckResult:
         f"{change.target} was back after {away_s:.1f} s; its partitions had no owner for "
         f"{change.unowned_longest_s:.1f} s; {_cost(change)}"
     )
-    if change.converge_ms is None:
+    if change.converge_ms is None or change.unowned_longest_s is None:
         return UNKNOWN, summary
     return (EXPECTED if change.unowned_longest_s >= away_s + LONGER_S_MIN else NOT_EXPECTED), summary
 
@@ -162,7 +162,7 @@ def newer_is_refused(run: Run) -> CheckResult:
 def taken_over_at_once(run: Run) -> CheckResult:
     """A member that unsubscribes leaves its group, so nobody waits for its session."""
     change, lasts_s = first_change(run, UNSUBSCRIBE), timer_s(run, "session_ms")
-    if change is None or lasts_s is None or not change.moved:
+    if change is None or lasts_s is None or change.unowned_longest_s is None or not change.moved:
         return UNKNOWN, "the trace does not show a member with partitions that unsubscribed, or the session timeout"
     summary = f"unowned for up to {change.unowned_longest_s:.1f} s, a session lasts {lasts_s:g} s; {_cost(change)}"
     return (EXPECTED if change.unowned_longest_s < lasts_s else NOT_EXPECTED), summary
@@ -172,7 +172,7 @@ def taken_over_at_once(run: Run) -> CheckResult:
 def missed_although_healthy(run: Run) -> CheckResult:
     """A static member sends no LeaveGroup when it unsubscribes, as Kafka's consumer (KAFKA-20985): others wait."""
     change, lasts_s = first_change(run, UNSUBSCRIBE), timer_s(run, "session_ms")
-    if change is None or lasts_s is None:
+    if change is None or lasts_s is None or change.unowned_longest_s is None:
         return UNKNOWN, "the trace does not show a member that unsubscribed, or the session timeout"
     heartbeat_s = timer_s(run, "heartbeat_ms") or 0.0
     summary = f"unowned for up to {change.unowned_longest_s:.1f} s, a session lasts {lasts_s:g} s; {_cost(change)}"

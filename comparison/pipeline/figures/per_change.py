@@ -48,6 +48,7 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
     moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
+    is_measured = measured.span is not None and window.from_ns >= measured.span.start_ns
     target, predicted = _target(measured, window), run.parameters.get("counts_predicted", True)
     observed = ObservedChange(
         change=window.change,
@@ -70,8 +71,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         silent_ms=_silent_ms(measured, window),
         target=target,
         rounds=len(rounds),
-        unowned_partition_s=in_s(believed.gap) if believed is not None else 0.0,
-        unowned_longest_s=in_s(believed.gap_longest or 0) if believed is not None else 0.0,
+        unowned_partition_s=in_s(believed.gap if believed else 0) if is_measured else None,
+        unowned_longest_s=in_s((believed.gap_longest or 0) if believed else 0) if is_measured else None,
         two_delivering_partition_s=in_s(delivering.doubled) if delivering is not None else 0.0,
         moved=moved if owners else None,
         moved_minimum=_moved_minimum(measured, window, owners),

@@ -33,7 +33,6 @@ from comparison.pipeline.silver.arrays import (
     starts,
     taken,
     together,
-    total,
 )
 from comparison.pipeline.silver.naming import Names, is_another, keys_of
 from comparison.pipeline.silver.offsets import FINAL, REFUSED, STARTED, WRITTEN
@@ -85,23 +84,6 @@ IN_FLIGHT_NS = 100_000_000
 _NO_EPOCH, _NEVER = -1, np.iinfo(np.int64).max
 
 
-@dataclass(slots=True)
-class CommitCounts:
-    """What the commits of some partitions come to; they add up."""
-
-    written: int = 0
-    stale_writes: int = 0
-    moved_back: int = 0
-    moved_back_records: int = 0
-    old_accepted: int = 0
-    refused: int = 0
-    fenced: int = 0
-    started_behind: int = 0
-
-    def __add__(self, other: CommitCounts) -> CommitCounts:
-        return CommitCounts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The commits and starts of deliveries of some partitions, in order, with what was true of each."""
@@ -113,20 +95,6 @@ class Judged:
     is_old: NDArray[np.bool_]
     is_fenced: NDArray[np.bool_]
     starts_behind: NDArray[np.bool_]
-
-    def counts(self) -> CommitCounts:
-        kinds = np.array(self.rows["kind"].to_pylist(), dtype=object)
-        written = kinds == WRITTEN
-        return CommitCounts(
-            written=int(written.sum()),
-            stale_writes=int((written & self.is_stale).sum()),
-            moved_back=int((self.moved_back_by > 0).sum()),
-            moved_back_records=total(self.moved_back_by),
-            old_accepted=int(self.is_old.sum()),
-            refused=int((kinds == REFUSED).sum()),
-            fenced=int(self.is_fenced.sum()),
-            started_behind=int(self.starts_behind.sum()),
-        )
 
     def commits(self) -> pa.Table:
         """COMMIT_SCHEMA."""

@@ -22,16 +22,14 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
-from comparison.pipeline.measured import Coverage, FirstOverlap
-from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts, total
-from comparison.results.keys import OVER_TIME
+from comparison.pipeline.measured import FirstOverlap
+from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from comparison.pipeline.silver.context import Window
     from comparison.pipeline.silver.naming import Key
 
 #: Stretches of one view, as a table for others.
@@ -133,45 +131,6 @@ def overlaps_of(segments: Segments, tolerance: int) -> Overlaps:
     return Overlaps(segments.keys[rows][first], lows, highs, highs - lows > tolerance)
 
 
-def coverage_of(
-    view: str,
-    segments: Segments,
-    overlaps: Overlaps,
-    held: Ranges,
-    windows: Sequence[Window],
-    keys: Sequence[Key],
-    owners: Sequence[str],
-) -> dict[tuple[int, str], Coverage]:
-    """What each window has of the view; a window that no stretch reaches is left out.
-
-    Lengths are in the view's own unit: nanoseconds, or records. Record numbers are not times, so they belong to the
-    first window only, which is the whole run.
-    """
-    found = {}
-    counting = _counting(segments, overlaps)
-    for window in windows if view in OVER_TIME else windows[:1]:
-        low, high = (window.from_ns, window.until_ns) if view in OVER_TIME else (-(1 << 62), 1 << 62)
-        inside = (segments.lows < high) & (segments.highs > low)
-        if low >= high or not inside.any():
-            continue
-        lengths = np.minimum(segments.highs, high) - np.maximum(segments.lows, low)
-        gap = inside & segments.is_wanted & (segments.holders == 0)
-        doubled = inside & counting
-        unsettled = gap | (doubled & segments.is_wanted)
-        stretches = overlaps.counts & (overlaps.lows < high) & (overlaps.highs > low)
-        longest = np.minimum(overlaps.highs, high) - np.maximum(overlaps.lows, low)
-        found[window.number, view] = Coverage(
-            held=total(lengths[inside & (segments.holders > 0)]),
-            gap=total(lengths[gap]),
-            gap_longest=_max(lengths[gap]),
-            doubled=total(lengths[doubled], segments.holders[doubled] - 1),
-            doubled_longest=_max(longest[stretches]),
-            unsettled_until=_max(np.minimum(segments.highs[unsettled], high)),
-            doubled_first=_first(overlaps, stretches, held, keys, owners),
-        )
-    return found
-
-
 def _counting(segments: Segments, overlaps: Overlaps) -> NDArray[np.bool_]:
     """Which stretches are part of an overlap that counts."""
     counting = np.zeros(len(segments.keys), dtype=np.bool_)
@@ -180,15 +139,9 @@ def _counting(segments: Segments, overlaps: Overlaps) -> NDArray[np.bool_]:
     return counting
 
 
-def _max(values: NDArray[np.int64]) -> int | None:
-    return int(values.max()) if len(values) else None
-
-
-def _first(
-    overlaps: Overlaps, among: NDArray[np.bool_], held: Ranges, keys: Sequence[Key], owners: Sequence[str]
-) -> FirstOverlap | None:
-    """The earliest overlap, with two of those that hold where it begins."""
-    rows = np.flatnonzero(among)
+def first_overlap(overlaps: Overlaps, held: Ranges, keys: Sequence[Key], owners: Sequence[str]) -> FirstOverlap | None:
+    """The earliest overlap that counts, with two of those that hold where it begins."""
+    rows = np.flatnonzero(overlaps.counts)
     if not len(rows):
         return None
     places = [(int(overlaps.lows[row]), int(overlaps.highs[row]), int(overlaps.keys[row])) for row in rows.tolist()]
@@ -229,30 +182,3 @@ def key_columns(numbers_of_keys: NDArray[np.int64], keys: Sequence[Key]) -> list
     types = (pa.string(), pa.string(), pa.int64())
     columns: Iterable[tuple[object, ...]] = zip(*keys, strict=True) if keys else ((), (), ())
     return [pa.array(column, type_).take(rows) for column, type_ in zip(columns, types, strict=True)]
-
-
-def added(parts: Iterable[Mapping[tuple[int, str], Coverage]]) -> dict[tuple[int, str], Coverage]:
-    """The coverage of several sets of partitions of one run together."""
-    found: dict[tuple[int, str], Coverage] = {}
-    for part in parts:
-        for place, each in part.items():
-            found[place] = _sum(found[place], each) if place in found else each
-    return found
-
-
-def _sum(one: Coverage, other: Coverage) -> Coverage:
-    firsts = [first for first in (one.doubled_first, other.doubled_first) if first is not None]
-    return Coverage(
-        held=one.held + other.held,
-        gap=one.gap + other.gap,
-        gap_longest=_larger(one.gap_longest, other.gap_longest),
-        doubled=one.doubled + other.doubled,
-        doubled_longest=_larger(one.doubled_longest, other.doubled_longest),
-        unsettled_until=_larger(one.unsettled_until, other.unsettled_until),
-        doubled_first=min(firsts, key=astuple, default=None),
-    )
-
-
-def _larger(one: int | None, other: int | None) -> int | None:
-    known = [value for value in (one, other) if value is not None]
-    return max(known, default=None)

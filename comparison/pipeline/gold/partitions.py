@@ -8,20 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from comparison.pipeline.gold import cover
-from comparison.pipeline.gold.beginnings import added_begun, begun_in
-from comparison.pipeline.gold.commits import CommitCounts, final_offsets, judged
+from comparison.pipeline.gold.commits import COMMIT_SCHEMA, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
-from comparison.pipeline.gold.cover import Ranges
+from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
-from comparison.pipeline.gold.ownership import authority, believed, delivering
-from comparison.pipeline.gold.turnover import added_kept, added_turnover, kept_through, owners_around, turnover_of
-from comparison.pipeline.measured import FinalOffsets
+from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
+from comparison.pipeline.gold.turnover import added_kept, kept_through, owners_around
+from comparison.pipeline.measured import (  # typed_rows reads the annotations
+    FinalOffsets,
+    FirstOverlap,
+    KeptThrough,
+    PartitionOwners,
+)
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -44,7 +50,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from comparison.pipeline.measured import Begun, Coverage, KeptThrough, PartitionOwners, Turnover
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Key
     from comparison.pipeline.silver.reduce import Bundle
@@ -54,25 +59,36 @@ _FOREVER = 1 << 62
 
 @dataclass(slots=True)
 class PartitionFigures:
-    """What was measured of a set of partitions."""
+    """What was measured of a set of partitions beside their tables, and is no query over these."""
 
-    coverage: dict[tuple[int, str], Coverage] = field(default_factory=dict)
-    turnover: dict[int, Turnover] = field(default_factory=dict)
-    begun: dict[tuple[int, str], Begun] = field(default_factory=dict)
+    first_overlaps: dict[str, FirstOverlap] = field(default_factory=dict)  #: by view
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
-    commits: CommitCounts = field(default_factory=CommitCounts)
+    started_behind: int = 0
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
     course: Course | None = None
     uses: list[Use] = field(default_factory=list)
     groupless: set[str] = field(default_factory=set)
-    intervals: pa.Table | None = None  #: INTERVAL_SCHEMA
-    segments: pa.Table | None = None  #: SEGMENT_SCHEMA
-    committed: pa.Table | None = None  #: COMMIT_SCHEMA
 
 
-def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1) -> PartitionFigures:
+#: The tables of partitions, and their columns beside those that say which run a row is of.
+TABLES: Mapping[str, pa.Schema] = MappingProxyType(
+    {"ownership": INTERVAL_SCHEMA, "segments": SEGMENT_SCHEMA, "commits": COMMIT_SCHEMA}
+)
+
+
+class PartitionTables(NamedTuple):
+    """Who had each of a set of partitions, the stretches that were counted, and the commits; in the order of TABLES."""
+
+    intervals: pa.Table  #: INTERVAL_SCHEMA
+    segments: pa.Table  #: SEGMENT_SCHEMA
+    committed: pa.Table  #: COMMIT_SCHEMA
+
+
+def measure_partitions(
+    bundle: Bundle, context: Context, bucket: int = 0, buckets: int = 1
+) -> tuple[PartitionFigures, PartitionTables]:
     """Measure the partitions of one bucket of several; `bundle` has all their rows."""
     keys = Keys()
     believes = believed(bundle.claims, context)
@@ -81,19 +97,14 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
     wanted = wanted_ranges(keys, bundle, context, bucket, buckets)
     commits = judged(bundle.offsets, bundle.naming, context)
     found = PartitionFigures(
-        turnover=turnover_of(believes, context.change_windows),
-        begun=begun_in(BELIEVED, believes, context.change_windows)
-        | begun_in(DELIVERING, delivers, context.change_windows),
         owners=owners_around(names, context.change_windows),
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
-        commits=commits.counts(),
-        committed=commits.commits(),
+        started_behind=int(commits.starts_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
         course=course_of(bundle, context),
         uses=uses_of(pa.concat_tables([believes, delivers]), context),
         groupless=groupless([bundle.claims, bundle.stretches, _started(bundle)], context),
-        intervals=pa.concat_tables([believes, names, delivers]),
     )
     nothing = Ranges.none()
     views = {
@@ -107,12 +118,11 @@ def measure_partitions(bundle: Bundle, context: Context, bucket: int = 0, bucket
     for view, (held, needed) in views.items():
         segments = cover.segments_of(held, needed)
         overlaps = cover.overlaps_of(segments, context.tolerance_ns if view in OVER_TIME else 0)
-        found.coverage |= cover.coverage_of(
-            view, segments, overlaps, held, context.windows, keys.meanings, keys.owners.texts
-        )
+        if first := cover.first_overlap(overlaps, held, keys.meanings, keys.owners.texts):
+            found.first_overlaps[view] = first
         tables.append(cover.segment_table(view, segments, overlaps, keys.meanings))
-    found.segments = pa.concat_tables(tables)
-    return found
+    intervals = pa.concat_tables([believes, names, delivers])
+    return found, PartitionTables(intervals, pa.concat_tables(tables), commits.commits())
 
 
 class Keys:
@@ -238,12 +248,10 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
     finals = [part.final_offsets for part in parts if part.final_offsets is not None]
     courses = [part.course for part in parts if part.course is not None]
     return PartitionFigures(
-        coverage=cover.added(part.coverage for part in parts),
-        turnover=added_turnover(part.turnover for part in parts),
-        begun=added_begun(part.begun for part in parts),
+        first_overlaps=_earliest(part.first_overlaps for part in parts),
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
-        commits=sum((part.commits for part in parts), CommitCounts()),
+        started_behind=sum(part.started_behind for part in parts),
         final_offsets=FinalOffsets(
             read=sum(final.read for final in finals),
             behind=sum(final.behind for final in finals),
@@ -256,6 +264,14 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         uses=[use for part in parts for use in part.uses],
         groupless={process for part in parts for process in part.groupless},
     )
+
+
+def _earliest(parts: Iterable[Mapping[str, FirstOverlap]]) -> dict[str, FirstOverlap]:
+    found: dict[str, FirstOverlap] = {}
+    for part in parts:
+        for view, each in part.items():
+            found[view] = min(each, found.get(view, each), key=astuple)
+    return found
 
 
 def _together(parts: Iterable[Mapping[int, list[PartitionOwners]]]) -> dict[int, list[PartitionOwners]]:

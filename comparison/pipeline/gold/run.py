@@ -9,36 +9,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
+from comparison.pipeline.bronze.tables import as_in_files, with_run
 from comparison.pipeline.gold.commits import acting_of
 from comparison.pipeline.gold.course import course_rows
 from comparison.pipeline.gold.identities import mistakable
-from comparison.pipeline.gold.partitions import PartitionFigures, measure_partitions
+from comparison.pipeline.gold.partitions import TABLES, measure_partitions
 from comparison.pipeline.measured import Acting, CommitTotals, DeliveryBin, Measured
 from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
 from comparison.pipeline.silver.offsets import OFFSET_SCHEMA, WRITTEN, offset_rows
 from comparison.pipeline.silver.reduce import reduced
+from comparison.pipeline.sums.queries import NO_SUMS, windows_of
+from comparison.pipeline.sums.without_spark import answered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.silver.context import Context
-    from comparison.pipeline.silver.reduce import Reduced
+    from comparison.pipeline.gold.partitions import PartitionFigures, PartitionTables
+    from comparison.pipeline.silver.context import Context, Window
+    from comparison.pipeline.silver.reduce import Counted
+    from comparison.pipeline.sums.queries import Sums
 
 _BY = ["group", "process", "t_ns", "seq"]
 
 
-def measure(run: TraceRun, tables: Tables) -> tuple[Measured, PartitionFigures]:
+def measure(run: TraceRun, tables: Tables) -> tuple[Measured, PartitionTables]:
     """Measure a run of which all tables are at hand."""
     few = {kind: table for kind, table in tables.items() if kind in KINDS}
     context = context_of(run, few, bounds_of(tables), groups_of(tables))
-    part = reduced(tables, context)
-    figures = measure_partitions(part.bundle, context)
-    return together(context, [part], figures, acting(tables, context)), figures
+    bundle, counted = reduced(tables, context)
+    figures, of_partitions = measure_partitions(bundle, context)
+    sums = summed(run, context.windows, of_partitions)
+    return together(context, [counted], figures, sums, acting(tables, context)), of_partitions
+
+
+def summed(run: TraceRun, windows: Sequence[Window], tables: PartitionTables) -> Sums:
+    """What the queries say of one run, from its tables."""
+    named = {name: as_in_files(with_run(run, table)) for name, table in zip(TABLES, tables, strict=True)}
+    return answered({**named, "windows": windows_of([(run.run_id, windows)])}).get(run.run_id, NO_SUMS)
 
 
 def acting(tables: Tables, context: Context) -> list[Acting]:
@@ -59,9 +72,10 @@ def _members(context: Context) -> dict[str, list[str]]:
     return found
 
 
-def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigures, acting: list[Acting]) -> Measured:
+def together(
+    context: Context, parts: Sequence[Counted], figures: PartitionFigures, sums: Sums, acting: list[Acting]
+) -> Measured:
     """Everything that was measured of a run."""
-    commits = figures.commits
     judged_any = any(part.has_commits_or_deliveries for part in parts)
     bins: dict[int | None, int] = {}
     for part in parts:
@@ -74,9 +88,11 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         changes=list(context.changes),
         faults=list(context.faults),
         counts=counts.added(part.counts for part in parts),
-        coverage=figures.coverage,
+        coverage=sums.coverage,
+        first_overlaps=figures.first_overlaps,
         commits=CommitTotals(
-            **{name: getattr(commits, name) for name in commits.__slots__},
+            **asdict(sums.commits),
+            started_behind=figures.started_behind,
             stale_delivered=sum(part.stale_deliveries for part in parts),
             of_ended_sessions=sum(part.of_ended_sessions for part in parts) if context.session_ends else None,
         )
@@ -84,8 +100,8 @@ def together(context: Context, parts: Sequence[Reduced], figures: PartitionFigur
         else None,
         final_offsets=figures.final_offsets,
         owners=figures.owners,
-        turnover=figures.turnover,
-        begun=figures.begun,
+        turnover=sums.turnover,
+        begun=sums.begun,
         group=list(context.group),
         silences=silences.silences([part.heard for part in parts], context),
         phases=list(context.phases),

@@ -20,7 +20,7 @@ from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
-from comparison.pipeline.silver.readings import reading_intervals
+from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
 from comparison.results.keys import WHOLE_RUN
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from comparison.ownership.groups import NamedGroups
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.silver.readings import ReadingInterval
 
 #: What the runner tells of the run, by the kind of event.
 _RUNNER_EVENTS: Mapping[str, type[measured.RunnerEvent]] = MappingProxyType(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from comparison.ownership.fold import CLAIMS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
+from comparison.pipeline.measured import EventCount, TracedOperations  # noqa: TC001 - typed_rows reads the annotations
 from comparison.pipeline.silver import bystanders, counts, silences
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.bronze.tables import Tables
-    from comparison.pipeline.measured import EventCount, TracedOperations
     from comparison.pipeline.silver.context import Context
 
 
@@ -114,10 +114,9 @@ def bucket_of_topic(topic: str) -> int:
 
 
 @dataclass(slots=True)
-class Reduced:
-    """A part of a run."""
+class Counted:
+    """What only adds up, of a part of a run."""
 
-    bundle: Bundle
     counts: list[EventCount]
     operations: list[TracedOperations]
     bystanders: bystanders.AnswersBy
@@ -128,13 +127,13 @@ class Reduced:
     has_commits_or_deliveries: bool
 
 
-def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> Reduced:
+def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> tuple[Bundle, Counted]:
     """Reduce one part. `naming` is the whole run's, where the part is not the whole run."""
     named = naming_rows(tables)
     claims = claims_of(tables, context)
     delivered = delivered_of(tables, claims, context, naming or Naming(named))
-    return Reduced(
-        bundle=Bundle(
+    return (
+        Bundle(
             stretches=delivered.stretches,
             acks=acks_of(tables),
             claims=claims,
@@ -144,12 +143,14 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> R
             steps=delivered.steps,
             produced=produced_of(tables, intervals_of(context.span)),
         ),
-        counts=counts.counts_of(tables, context.windows),
-        operations=counts.operations_between(tables, context.readings),
-        bystanders=bystanders.answers_of(tables, context),
-        heard=silences.heard_in(tables, context),
-        bins=delivered.bins,
-        stale_deliveries=delivered.stale,
-        of_ended_sessions=of_ended_sessions(tables, context),
-        has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
+        Counted(
+            counts=counts.counts_of(tables, context.windows),
+            operations=counts.operations_between(tables, context.readings),
+            bystanders=bystanders.answers_of(tables, context),
+            heard=silences.heard_in(tables, context),
+            bins=delivered.bins,
+            stale_deliveries=delivered.stale,
+            of_ended_sessions=of_ended_sessions(tables, context),
+            has_commits_or_deliveries=bool(tables.keys() & {"records_delivered", WRITTEN, REFUSED, STARTED}),
+        ),
     )

@@ -20,7 +20,7 @@ leave_out_archives()  # before the first import from one
 import pyspark.worker  # noqa: E402, F401  # what every worker loads first
 from pyspark.daemon import manager  # noqa: E402
 
-from comparison.pipeline import jobs  # noqa: E402, F401
+from comparison.pipeline import job  # noqa: E402, F401
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from comparison.pipeline.spark.options import SparkOptions
 
 CONNECT_TIMEOUT_S = 5.0
-SUPPORTED = "Use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, or yarn with HADOOP_CONF_DIR"
+#: Where a server of Spark Connect listens unless it is told otherwise.
+CONNECT_PORT = 15002
+SUPPORTED = (
+    "Use local[*], local[N], local-cluster[EXECUTORS,CORES,MB], spark://HOST:PORT, sc://HOST:PORT (Spark Connect), "
+    "k8s://https://HOST:PORT, or yarn with HADOOP_CONF_DIR"
+)
 
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\*|[1-9][0-9]{0,5})(?:,\s*[1-9][0-9]{0,5})?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*([1-9][0-9]{0,5})\s*,\s*([1-9][0-9]{0,5})\s*,\s*[1-9][0-9]{0,5}\s*\]")
@@ -30,6 +35,11 @@ class MasterKind(Enum):
     LOCAL_CLUSTER = "local-cluster"  #: executors are processes on this machine
     STANDALONE = "standalone"
     YARN = "yarn"
+    KUBERNETES = "k8s"
+    CONNECT = "sc"  #: a server of Spark Connect has the driver
+
+
+_SERVERS = {MasterKind.CONNECT: "Spark Connect server", MasterKind.KUBERNETES: "Kubernetes API server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,13 @@ def parse_master(url: str) -> Master:
     scheme, separator, rest = url.partition("://")
     if separator and scheme == "spark":
         return Master(url, MasterKind.STANDALONE, addresses=_addresses(url, rest))
+    if separator and scheme == "sc":
+        place = rest.partition("/")[0]
+        return Master(
+            url, MasterKind.CONNECT, addresses=_addresses(url, place if ":" in place else f"{place}:{CONNECT_PORT}")
+        )
+    if separator and scheme == "k8s":
+        return Master(url, MasterKind.KUBERNETES, addresses=_addresses(url, rest.rpartition("://")[2]))
     if url == "yarn":
         if not any(os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
             raise EnvironmentFault("the Spark master is yarn. Set HADOOP_CONF_DIR to the folder of Hadoop's settings")
@@ -72,7 +89,7 @@ def _addresses(url: str, rest: str) -> tuple[tuple[str, int], ...]:
     for each in rest.split(","):
         parts = _ADDRESS.fullmatch(each)
         if parts is None or not 0 < int(parts["port"]) <= 65_535:
-            raise EnvironmentFault(f"the Spark master {url!r} is malformed. Use spark://HOST:PORT")
+            raise EnvironmentFault(f"the Spark master {url!r} is malformed. Use {url.rpartition('://')[0]}://HOST:PORT")
         found.append((parts["host"].strip("[]"), int(parts["port"])))
     return tuple(found)
 
@@ -81,9 +98,11 @@ def check_reachable(master: Master, options: SparkOptions) -> None:
     """Raises Unavailable if nobody listens at a standalone master's address, EnvironmentFault if its workers could not
     answer.
     """
-    if master.kind is not MasterKind.STANDALONE:
+    if not master.addresses:
         return
     reached = _first_listening(master)
+    if master.kind is MasterKind.CONNECT:
+        return
     if options.driver_host is None and not ipaddress.ip_address(reached).is_loopback:
         raise EnvironmentFault(
             f"executors of {master.url} cannot reach a driver on loopback. Give --driver-host, the address of this "
@@ -100,8 +119,9 @@ def _first_listening(master: Master) -> str:
                 return str(connection.getpeername()[0]).partition("%")[0]
         except OSError as error:
             complaints.append(f"{host}:{port}: {error.strerror or 'no answer'}")
+    server = _SERVERS.get(master.kind, "Spark master")
     raise Unavailable(
-        f"no Spark master at {master.url} ({'; '.join(complaints)}). Start it, or correct --master; "
+        f"no {server} at {master.url} ({'; '.join(complaints)}). Start it, or correct --master; "
         "without --master the analysis runs on this machine"
     )
 

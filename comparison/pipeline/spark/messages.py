@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+from kernel.errors import RebalanceLabError
+
 _LONGEST = 600
 #: Lines that say where, not what.
 _STACK = re.compile(r"\s+(?:at |File \"|\.\.\. \d+ more)|\s{4,}|\s*\^+\s*$|Traceback |(?:Driver|JVM) stacktrace")
 _NOISE = re.compile(r"An error occurred while calling \S+\.?|Please see the stack trace below\.")
 #: What an executor without our needs says.
 _LACKING = re.compile(r"ModuleNotFoundError|No module named|Cannot run program|PYTHON_VERSION_MISMATCH|ImportError")
+
+
+class SparkFailed(RebalanceLabError):
+    """A Spark job failed; the message is Spark's own."""
 
 
 def in_short(text: str) -> str:

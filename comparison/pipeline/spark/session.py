@@ -24,13 +24,14 @@ from pyspark.sql import SparkSession
 
 from comparison.interrupts import Interrupted, reacting
 from comparison.pipeline.spark.class_cache import options_of_archive
+from comparison.pipeline.spark.connect import ConnectSession, connected_session
 from comparison.pipeline.spark.jvm import STOP_TIMEOUT_S, DriverJvm, Gateway, launch
 from comparison.pipeline.spark.master import MasterKind, check_reachable, parse_master
-from comparison.pipeline.spark.messages import in_short, with_remedy
+from comparison.pipeline.spark.messages import SparkFailed, in_short, with_remedy
 from comparison.pipeline.spark.options import SparkOptions, checked_memory
 from comparison.pipeline.spark.settings import JVM_OPTIONS, SHUFFLE_PARTITIONS, settings_of, shuffle_partitions
 from comparison.pipeline.spark.shipping import packed_code
-from kernel.errors import ConfigurationError, EnvironmentFault, RebalanceLabError
+from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.platform.class_archives import recording_options
 from kernel.platform.interpreter import PYTHON
 from kernel.platform.requirements import require_machine
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from comparison.pipeline.spark.master import Master
-
-
-class SparkFailed(RebalanceLabError):
-    """A Spark job failed; the message is Spark's own."""
 
 
 #: The prefix of Spark's scratch folders in the system's temporary folder.
@@ -89,7 +86,7 @@ def starting_session(
     record: Path | None = None,
     ships: Sequence[ModuleType] = (),
     at_once: bool = True,
-) -> Iterator[StartingSession]:
+) -> Iterator[StartingSession | ConnectSession]:
     """As `spark_session`, but the session starts in the background until `session()` is called.
 
     Or only with that call, if it need not start `at_once`. `ships` are packages that tasks need beside the pipeline.
@@ -101,6 +98,10 @@ def starting_session(
     chosen, place = options or SparkOptions(), parse_master(master)
     check_reachable(place, chosen)
     with _scratch_folder(work_dir) as (scratch, held):
+        if place.kind is MasterKind.CONNECT:
+            with connected_session(place.url, chosen.conf, scratch, ships) as connected:
+                yield connected
+            return
         settings = settings_of(place, scratch, checked_memory(memory), chosen)
         start = _Start(place, chosen, settings, scratch, held, tuple(ships))
         starting = StartingSession(start, options_of_archive() if record is None else recording_options(record))
@@ -334,7 +335,7 @@ def _check_registers(master: Master, settings: Mapping[str, str]) -> None:
 def _ship(spark: SparkSession, start: _Start) -> None:
     """Send our code to the executors, and keep it out of this process's own path."""
     before = list(sys.path)
-    spark.sparkContext.addPyFile(str(packed_code(start.scratch, start.ships)))
+    spark.addArtifacts(str(packed_code(start.scratch, start.ships)), pyfile=True)
     sys.path[:] = before
 
 

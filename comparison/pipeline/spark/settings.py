@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.spark.master import Master
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-_PARTITIONS_MIN = 2
+PARTITIONS_MIN = 2
 #: The JVM only plans and moves bytes, however large a run is, so the optimising compiler costs more than it saves: six
 #: CPU seconds with fifty million events. The quick one must also compile huge methods, because Spark often generates
 #: such code.
@@ -41,6 +41,8 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
+        # Each plan runs once, over thousands of rows: compiling it takes longer than interpreting it.
+        "spark.sql.codegen.wholeStage": "false",
         "spark.cleaner.referenceTracking.blocking": "false",
     }
     if master.is_local:
@@ -60,4 +62,4 @@ def shuffle_partitions(conf: Mapping[str, str], cores: int) -> int:
         return int(conf[SHUFFLE_PARTITIONS])
     if "spark.default.parallelism" in conf:
         return int(conf["spark.default.parallelism"])
-    return max(_PARTITIONS_MIN, cores)
+    return max(PARTITIONS_MIN, cores)

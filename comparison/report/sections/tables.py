@@ -144,7 +144,7 @@ def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
             beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
             cells.append((number(value), (spread_of(run, name), beside)))
         metric = METRICS[name]
-        yield FigureRow(metric.label, metric.meaning, metric.is_part, cells)
+        yield FigureRow(metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
 
 
 def _reasons(run: Run) -> RunReasons:

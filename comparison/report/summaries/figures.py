@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOT_APPLICABLE = "not applicable"
+#: What the figures of a run are of, as `Metric.of` says one by one.
+OF_WHAT = "Counts are of the whole run, what changes cost is of the measured stretch."
 MARKS = {
     VerdictOutcome.EXPECTED: "+",
     VerdictOutcome.UNKNOWN: "?",

@@ -75,7 +75,7 @@ def _cost(design: str, restarts: Sequence[Change]) -> Cost:
         rounds=sum(change.rounds for change in restarts),
         stopped=sum(change.stopped for change in restarts),
         moved=None if moved is None else sum(moved),
-        unowned_partition_s=round(sum(change.unowned_partition_s for change in restarts), 2),
+        unowned_partition_s=round(sum(change.unowned_partition_s or 0 for change in restarts), 2),
         stalled_s=round(sum(stalled), 1) if stalled else None,
         slowest_ms=None if settled is None else max(settled),
     )

@@ -5,7 +5,6 @@ Each takes (member, event, now in monotonic ns) and returns the new member and t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.classic import events, holdings, moves
@@ -24,6 +23,7 @@ from coordinator.membership.events import (
     Ticked,
 )
 from coordinator.membership.tracing import emit, enter, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.classic.holdings import Step
@@ -36,7 +36,7 @@ def begin_rebalance(member: Member, _: Event, now: int) -> Step:
 
     With nothing to revoke, commit all the same: no commit gets through while the JoinGroup is parked.
     """
-    begun = replace(moves.with_poll(member, now), attempt=1)
+    begun = replaced(moves.with_poll(member, now), attempt=1)
     emitted: tuple[Effect, ...] = (
         emit(begun, "rebalance_started", trigger=begun.trigger),
         emit(begun, "attempt_started", attempt=1),
@@ -45,7 +45,7 @@ def begin_rebalance(member: Member, _: Event, now: int) -> Step:
     if not leaving and not (begun.owned and begun.settings.auto_commit):
         return preceded(moves.seek(begun), emitted)
     stop = (enter(begun, "stop"),) if leaving else ()
-    return preceded(holdings.release(replace(begun, state=MemberState.STOPPING), leaving), (*emitted, *stop))
+    return preceded(holdings.release(replaced(begun, state=MemberState.STOPPING), leaving), (*emitted, *stop))
 
 
 def first_poll(member: Member, event: Polled, now: int) -> Step:
@@ -67,7 +67,7 @@ def take_over(member: Member, event: Event, now: int) -> Step:
     """
     if any(tp.topic not in (member.topics or ()) for tp in member.assigned):
         ended = moves.emit_ended(member, "conflict", "subscription changed", "superseded")
-        unwanted = replace(
+        unwanted = replaced(
             member, assigned=holdings.NOTHING, attempt=0, rejoin_needed=False, trigger=moves.SUBSCRIPTION_CHANGED
         )
         return preceded(begin_rebalance(unwanted, event, now), ended)
@@ -76,25 +76,25 @@ def take_over(member: Member, event: Event, now: int) -> Step:
     if not taken_away:
         return moves.resume(taking)
     stop = (enter(taking, "stop"),)
-    return preceded(holdings.release(replace(taking, state=MemberState.RELEASING), taken_away), stop)
+    return preceded(holdings.release(replaced(taking, state=MemberState.RELEASING), taken_away), stop)
 
 
 def stopped_releasing(member: Member, _: Event, __: int) -> Step:
     """Rejoin at once after the revocation, so that the group can reassign the partitions (KIP-429)."""
     without, emitted = holdings.released(member)
     if without.identity is None:
-        return replace(without, state=MemberState.UNJOINED), emitted
+        return replaced(without, state=MemberState.UNJOINED), emitted
     wanted, triggered = moves.want_rejoin(without, "partitions-revoked")
     return preceded(moves.resume(wanted), (*emitted, *triggered))
 
 
 def resumed(member: Member, _: Event, now: int) -> Step:
-    settled = replace(
+    settled = replaced(
         member,
         state=MemberState.REJOIN_NEEDED if member.rejoin_needed else MemberState.STABLE,
         rejoin_needed=False,
         attempt=0,
-        timers=replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS),
+        timers=replaced(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS),
     )
     return settled, (
         emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
@@ -108,8 +108,8 @@ def poll_stable(member: Member, _: Event, now: int) -> Step:
     due = member.timers.commit_ns
     if due is None or due > now or not member.settings.auto_commit or member.identity is None:
         return member, ()
-    timers = replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
-    return replace(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
+    timers = replaced(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
+    return replaced(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
 
 
 def poll_elsewhere(member: Member, _: Event, now: int) -> Step:
@@ -121,19 +121,19 @@ def poll_elsewhere(member: Member, _: Event, now: int) -> Step:
 
 def coordinator_found(member: Member, event: CoordinatorFound, now: int) -> Step:
     """Send the next request at once: a heartbeat from a member of a generation, a join from one that is seeking."""
-    timers = replace(member.timers, retry_ns=None, heartbeat_ns=None if member.identity is None else now)
-    found = replace(member, coordinator=event.node_id, finding=False, timers=timers)
+    timers = replaced(member.timers, retry_ns=None, heartbeat_ns=None if member.identity is None else now)
+    found = replaced(member, coordinator=event.node_id, finding=False, timers=timers)
     return moves.send_join(found) if found.state is MemberState.SEEKING else (found, ())
 
 
 def coordinator_unknown(member: Member, _: CoordinatorUnknown, now: int) -> Step:
-    waiting = replace(moves.retry_later(member, now), coordinator=None, finding=False)
+    waiting = replaced(moves.retry_later(member, now), coordinator=None, finding=False)
     return waiting, ((enter(waiting, "backoff"),) if waiting.state is MemberState.SEEKING else ())
 
 
 def coordinator_moved(member: Member, event: CoordinatorMoved, now: int) -> Step:
     """Look for the new coordinator. A member in a generation stays in it; a parked request has to be repeated."""
-    gone = replace(member, coordinator=None, timers=replace(member.timers, heartbeat_sent=False))
+    gone = replaced(member, coordinator=None, timers=replaced(member.timers, heartbeat_sent=False))
     if member.state in moves.BETWEEN_JOIN_AND_SYNC:
         return preceded(moves.rejoin_later(gone, "unavailable", event, now), (AbandonCoordinator(),))
     if member.finding or member.state not in (
@@ -145,31 +145,31 @@ def coordinator_moved(member: Member, event: CoordinatorMoved, now: int) -> Step
         MemberState.ASSIGNED,
     ):
         return gone, (AbandonCoordinator(),)
-    return replace(gone, finding=True), (AbandonCoordinator(), FindCoordinator())
+    return replaced(gone, finding=True), (AbandonCoordinator(), FindCoordinator())
 
 
 def coordinator_loading(member: Member, event: CoordinatorLoading, now: int) -> Step:
     """Repeat a heartbeat after the backoff; after any other request, repeat the join."""
     if event.api != "Heartbeat":
         return moves.rejoin_later(member, "unavailable", event, now)
-    timers = replace(
+    timers = replaced(
         member.timers, heartbeat_sent=False, heartbeat_ns=now + member.settings.retry_backoff_ms * NS_PER_MS
     )
-    return replace(member, timers=timers), ()
+    return replaced(member, timers=timers), ()
 
 
 # -- join and sync ------------------------------------------------------------------------------------------------
 
 
 def member_id_given(member: Member, event: events.MemberIdGiven, _: int) -> Step:
-    return moves.send_join(replace(member, member_id=event.member_id))
+    return moves.send_join(replaced(member, member_id=event.member_id))
 
 
 def joined(member: Member, event: events.Joined, now: int) -> Step:
     """Start the session timer, as the coordinator does now; a leader sends heartbeats while it decides."""
     settings = member.settings
     timers = moves.restarted_timers(member, now)
-    known = replace(
+    known = replaced(
         member,
         member_id=event.member_id,
         generation=event.generation,
@@ -180,7 +180,7 @@ def joined(member: Member, event: events.Joined, now: int) -> Step:
     started = (emit(known, "member_started", group=settings.group),) if event.member_id != member.traced_id else ()
     if event.leader == event.member_id:
         run = RunAssignor(known.stamp, known.protocol, event.members, skip_assignment=event.skip_assignment)
-        return replace(known, state=MemberState.DECIDING), (*started, enter(known, "decide"), run)
+        return replaced(known, state=MemberState.DECIDING), (*started, enter(known, "decide"), run)
     return preceded(moves.send_sync(known, {}), started)
 
 
@@ -194,8 +194,8 @@ def synced(member: Member, event: events.Synced, now: int) -> Step:
     The poll deadline stays: a poll that was overdue before the Sync still is.
     """
     rejoin_ns = now + event.delay_ms * NS_PER_MS if event.delay_ms else None
-    timers = replace(moves.restarted_timers(member, now), poll_ns=member.timers.poll_ns, rejoin_ns=rejoin_ns)
-    assigned = replace(member, state=MemberState.ASSIGNED, assigned=event.partitions, timers=timers)
+    timers = replaced(moves.restarted_timers(member, now), poll_ns=member.timers.poll_ns, rejoin_ns=rejoin_ns)
+    assigned = replaced(member, state=MemberState.ASSIGNED, assigned=event.partitions, timers=timers)
     return (assigned, ()) if member.topics == member.joined else moves.want_rejoin(assigned, moves.SUBSCRIPTION_CHANGED)
 
 
@@ -226,17 +226,17 @@ def rejoin_requested(member: Member, event: events.RejoinRequested, _: int) -> S
     triggered = moves.extend_session_by(member, event)
     emitted: tuple[Effect, ...] = ()
     if not member.rejoin_needed:  # otherwise there is a trigger already
-        triggered = replace(triggered, trigger="group-rebalancing")
+        triggered = replaced(triggered, trigger="group-rebalancing")
         emitted = (emit(triggered, "rebalance_triggered", trigger=triggered.trigger),)
     if member.state in (MemberState.RELEASING, MemberState.RESUMING):
-        return replace(triggered, rejoin_needed=True), emitted
+        return replaced(triggered, rejoin_needed=True), emitted
     if member.state is MemberState.ASSIGNED:  # the assignment is outdated before it was taken over
         ended = moves.emit_ended(triggered, "conflict", event.error, "superseded")
-        skipped = replace(
+        skipped = replaced(
             triggered, state=MemberState.REJOIN_NEEDED, assigned=holdings.NOTHING, attempt=0, rejoin_needed=False
         )
         return skipped, (*emitted, *ended)
-    return replace(triggered, state=MemberState.REJOIN_NEEDED), emitted
+    return replaced(triggered, state=MemberState.REJOIN_NEEDED), emitted
 
 
 def rejoin_requested_again(member: Member, event: events.RejoinRequested, _: int) -> Step:
@@ -264,16 +264,16 @@ def ticked(member: Member, _: Ticked, now: int) -> Step:
     if timers.poll_ns is not None and timers.poll_ns <= now and member.identity is not None:
         return moves.leave_overdue(member)
     if member.state is MemberState.STABLE and timers.rejoin_ns is not None and timers.rejoin_ns <= now:
-        return moves.want_rejoin(replace(member, timers=replace(timers, rejoin_ns=None)), "scheduled")
+        return moves.want_rejoin(replaced(member, timers=replaced(timers, rejoin_ns=None)), "scheduled")
     effects: list[Effect] = []
     if member.coordinator is None:
         if not member.finding and timers.retry_ns is not None and timers.retry_ns <= now:
-            member = replace(member, finding=True, timers=replace(timers, retry_ns=None))
+            member = replaced(member, finding=True, timers=replaced(timers, retry_ns=None))
             effects.append(FindCoordinator())
     elif timers.heartbeat_ns is not None and timers.heartbeat_ns <= now and not timers.heartbeat_sent:
         assert member.identity is not None, member
         interval = member.settings.heartbeat_interval_ms * NS_PER_MS
-        member = replace(member, timers=replace(timers, heartbeat_ns=now + interval, heartbeat_sent=True))
+        member = replaced(member, timers=replaced(timers, heartbeat_ns=now + interval, heartbeat_sent=True))
         effects.append(SendHeartbeat(member.stamp, moves.identity_of(member)))
     return member, tuple(effects)
 
@@ -286,7 +286,7 @@ def retry(member: Member, _: Ticked, now: int) -> Step:
     at = member.timers.retry_ns
     if member.finding or at is None or at > now:
         return member, ()
-    return moves.seek(replace(member, timers=replace(member.timers, retry_ns=None)))
+    return moves.seek(replaced(member, timers=replaced(member.timers, retry_ns=None)))
 
 
 def nothing_new(member: Member, _: Event, __: int) -> Step:

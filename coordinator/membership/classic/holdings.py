@@ -10,11 +10,11 @@ delivers what it kept until the request times out, though the group may have rea
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.classic.member import NO_GENERATION, Member
 from coordinator.membership.effects import CommitPositions, Effect, Emit, Lose, Revoke
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
@@ -33,7 +33,7 @@ def to_release_before_join(member: Member) -> frozenset[TopicPartition]:
 
 def release(member: Member, partitions: frozenset[TopicPartition], *, commit: bool = True) -> Step:
     """Commit everything delivered so far, then revoke these; `Stopped` reports that it is done."""
-    releasing = replace(member, releasing=partitions)
+    releasing = replaced(member, releasing=partitions)
     if not commit or not member.settings.auto_commit or member.identity is None:
         return releasing, (Revoke(partitions),)
     return releasing, (CommitPositions(member.stamp, member.identity, wait=True), Revoke(partitions))
@@ -41,7 +41,7 @@ def release(member: Member, partitions: frozenset[TopicPartition], *, commit: bo
 
 def released(member: Member) -> Step:
     """Finish a revocation. If the identity was lost meanwhile, the partitions count as lost, not revoked."""
-    without = replace(member, owned=member.owned - member.releasing, releasing=NOTHING)
+    without = replaced(member, owned=member.owned - member.releasing, releasing=NOTHING)
     if not member.releasing:
         return without, ()
     kind = "partitions_lost" if member.identity is None else "partitions_revoked"
@@ -50,7 +50,7 @@ def released(member: Member) -> Step:
 
 def lose_all(before: Member, after: Member) -> Step:
     """Lose whatever `before` owned, since others may own it by now; traced under the identity of `before`."""
-    without = replace(after, owned=NOTHING, releasing=NOTHING)
+    without = replaced(after, owned=NOTHING, releasing=NOTHING)
     if not before.owned:
         return without, ()
     return without, (Lose(before.owned), emit_removed(before, "partitions_lost", before.owned))
@@ -59,7 +59,7 @@ def lose_all(before: Member, after: Member) -> Step:
 def lose_kept(before: Member, after: Member) -> Step:
     """Lose whatever the running revocation does not cover; the revocation continues."""
     kept = before.owned - before.releasing
-    without = replace(after, owned=before.releasing)
+    without = replaced(after, owned=before.releasing)
     if not kept:
         return without, ()
     return without, (Lose(kept), emit_removed(before, "partitions_lost", kept))

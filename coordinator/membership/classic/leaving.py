@@ -5,13 +5,13 @@ Each takes (member, event, now in monotonic ns) and returns the new member and t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.classic import holdings, moves
 from coordinator.membership.classic.member import Member, MemberState
 from coordinator.membership.effects import Effect, Fail
 from coordinator.membership.tracing import emit, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.classic import events
@@ -26,12 +26,12 @@ _REBALANCING = frozenset({MemberState.SEEKING, *moves.BETWEEN_JOIN_AND_SYNC})
 
 def subscription_changed(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
     """Remember the topics: the next JoinGroup names them; one sent earlier is found outdated after its Sync."""
-    return replace(member, topics=event.topics), ()
+    return replaced(member, topics=event.topics), ()
 
 
 def subscription_changed_within(member: Member, event: events.SubscriptionChanged, _: int) -> Step:
     """Rejoin: the group knows other topics of this member."""
-    changed = replace(member, topics=event.topics)
+    changed = replaced(member, topics=event.topics)
     return (changed, ()) if event.topics == member.topics else moves.want_rejoin(changed, moves.SUBSCRIPTION_CHANGED)
 
 
@@ -44,7 +44,7 @@ def rejoin_wanted(member: Member, event: events.RejoinWanted, _: int) -> Step:
 
 def unsubscribed(member: Member, _: events.Unsubscribed, __: int) -> Step:
     """Leave as in a close, but without a commit, and a later subscription joins again: as in Kafka 4.1.1."""
-    return _leave(replace(member, topics=None), MemberState.UNSUBSCRIBING, "unsubscribed")
+    return _leave(replaced(member, topics=None), MemberState.UNSUBSCRIBING, "unsubscribed")
 
 
 def close(member: Member, _: Closed, __: int) -> Step:
@@ -52,7 +52,7 @@ def close(member: Member, _: Closed, __: int) -> Step:
 
 
 def _leave(member: Member, state: MemberState, why: str) -> Step:
-    leaving = replace(
+    leaving = replaced(
         member, state=state, assigned=holdings.NOTHING, attempt=0, rejoin_needed=False, trigger="subscribe"
     )
     ended = moves.emit_ended(member, "error", why, "superseded") if member.attempt else ()
@@ -73,9 +73,9 @@ def _revoke_then_leave(member: Member) -> Step:
     if member.owned:
         return holdings.release(member, member.owned, commit=member.state is MemberState.CLOSING)
     if member.state is MemberState.UNSUBSCRIBING:
-        return replace(moves.forgotten(member), state=MemberState.UNJOINED), moves.send_leave(member)
+        return replaced(moves.forgotten(member), state=MemberState.UNJOINED), moves.send_leave(member)
     closed = emit(member, "member_closed", group=member.settings.group)
-    return replace(moves.forgotten(member), state=MemberState.LEFT), (*moves.send_leave(member), closed)
+    return replaced(moves.forgotten(member), state=MemberState.LEFT), (*moves.send_leave(member), closed)
 
 
 # -- refused for good -------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def refused(member: Member, event: Refused, _: int) -> Step:
 
     After a failed Sync (an unreadable assignment, for one) the member is still in the group, so it leaves.
     """
-    failed = replace(moves.forgotten(member), state=MemberState.FAILED, assigned=holdings.NOTHING, attempt=0)
+    failed = replaced(moves.forgotten(member), state=MemberState.FAILED, assigned=holdings.NOTHING, attempt=0)
     lost, emitted = holdings.lose_all(member, failed)
     return lost, (
         *(moves.send_leave(member) if member.state is MemberState.SYNCING else ()),

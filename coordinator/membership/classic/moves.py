@@ -5,7 +5,6 @@ Each takes a member and returns the new member, with effects where there are any
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.classic import holdings
@@ -40,18 +39,18 @@ def identity_of(member: Member) -> Identity:
 
 def seek(member: Member) -> Step:
     """Join, or find the coordinator first; both belong to the join phase of an attempt."""
-    seeking = replace(member, state=MemberState.SEEKING)
+    seeking = replaced(member, state=MemberState.SEEKING)
     phase = enter(seeking, "join")
     if seeking.coordinator is not None:
         return preceded(send_join(seeking), (phase,))
     if seeking.finding:
         return seeking, (phase,)
-    return replace(seeking, finding=True), (phase, FindCoordinator())
+    return replaced(seeking, finding=True), (phase, FindCoordinator())
 
 
 def send_join(member: Member) -> Step:
     """Send JoinGroup. While it is parked there are no heartbeats, session timer or poll limit: see `member.ALIVE`."""
-    joining = replace(
+    joining = replaced(
         member,
         state=MemberState.JOINING,
         stamp=member.stamp + 1,
@@ -64,7 +63,7 @@ def send_join(member: Member) -> Step:
 
 def send_sync(member: Member, assignments: dict[str, bytes]) -> Step:
     sync = SendSync(member.stamp, identity_of(member), member.protocol, assignments)
-    syncing = replace(member, state=MemberState.SYNCING, timers=while_parked(member))
+    syncing = replaced(member, state=MemberState.SYNCING, timers=while_parked(member))
     return syncing, (enter(member, "claim"), sync)
 
 
@@ -74,7 +73,7 @@ def while_parked(member: Member) -> MemberTimers:
 
 
 def next_attempt(member: Member, outcome: str, error: str) -> Step:
-    again = replace(member, attempt=member.attempt + 1)
+    again = replaced(member, attempt=member.attempt + 1)
     return again, (
         emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
         emit(again, "attempt_started", attempt=again.attempt),
@@ -95,19 +94,19 @@ def rejoin_later(member: Member, outcome: str, event: Refusal, now: int) -> Step
     timers = while_parked(again)
     settings = again.settings
     if again.owned and now - event.sent_ns >= settings.heartbeat_interval_ms * NS_PER_MS:
-        timers = replace(timers, session_ns=now + settings.session_timeout_ms * NS_PER_MS)
-    waiting = retry_later(replace(again, state=MemberState.SEEKING, timers=timers), now)
+        timers = replaced(timers, session_ns=now + settings.session_timeout_ms * NS_PER_MS)
+    waiting = retry_later(replaced(again, state=MemberState.SEEKING, timers=timers), now)
     return waiting, (*emitted, enter(waiting, "backoff"))
 
 
 def retry_later(member: Member, now: int) -> Member:
-    return replace(member, timers=replace(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
+    return replaced(member, timers=replaced(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
 
 
 def extend_session(member: Member, sent_ns: int) -> Member:
     """Extend the session after a heartbeat; the response to an older request never shortens it."""
     session_ns = max(sent_ns + member.settings.session_timeout_ms * NS_PER_MS, member.timers.session_ns or 0)
-    return replace(member, timers=replace(member.timers, session_ns=session_ns, heartbeat_sent=False))
+    return replaced(member, timers=replaced(member.timers, session_ns=session_ns, heartbeat_sent=False))
 
 
 def restarted_timers(member: Member, now: int) -> MemberTimers:
@@ -128,11 +127,11 @@ def extend_session_by(member: Member, event: Refusal) -> Member:
 def forget(member: Member, event: Refusal) -> Member:
     """Drop the generation; drop the member id only when the group does not know it (KAFKA-13419)."""
     keeps_id = isinstance(event, GenerationOutdated)
-    return replace(forgotten(member), member_id=member.member_id if keeps_id else "")
+    return replaced(forgotten(member), member_id=member.member_id if keeps_id else "")
 
 
 def forgotten(member: Member) -> Member:
-    return replace(
+    return replaced(
         member,
         member_id="",
         generation=NO_GENERATION,
@@ -143,7 +142,7 @@ def forgotten(member: Member) -> Member:
 
 
 def lose(before: Member, after: Member, trigger: str, error: str) -> Step:
-    gone = replace(
+    gone = replaced(
         after, state=MemberState.UNJOINED, assigned=frozenset(), attempt=0, trigger=trigger, rejoin_needed=False
     )
     lost, emitted = holdings.lose_all(before, gone)
@@ -156,7 +155,7 @@ def lose(before: Member, after: Member, trigger: str, error: str) -> Step:
 
 def expire_session(member: Member) -> Step:
     """No contact with the coordinator for session.timeout.ms: it has reassigned our partitions by now."""
-    gone = replace(forgotten(member), coordinator=None)
+    gone = replaced(forgotten(member), coordinator=None)
     if member.state in REVOKING:
         return preceded(
             forget_while_revoking(member, gone, "session-expired", "session expired"), (AbandonCoordinator(),)
@@ -176,7 +175,7 @@ def forget_while_revoking(before: Member, after: Member, trigger: str, error: st
     without, emitted = holdings.lose_kept(before, after)
     if before.state is not MemberState.RELEASING:
         return without, emitted
-    ended = replace(without, assigned=frozenset(), attempt=0, trigger=trigger)
+    ended = replaced(without, assigned=frozenset(), attempt=0, trigger=trigger)
     return ended, (
         *emitted,
         emit(before, "rebalance_triggered", trigger=trigger),
@@ -195,7 +194,7 @@ def leave_overdue(member: Member) -> Step:
 def resume(member: Member) -> Step:
     """Take over the new partitions, after everything that is no longer ours was revoked."""
     added = member.assigned - member.owned
-    taken = replace(member, state=MemberState.RESUMING, owned=member.assigned, assigned=frozenset())
+    taken = replaced(member, state=MemberState.RESUMING, owned=member.assigned, assigned=frozenset())
     return taken, (enter(taken, "resume"), holdings.emit_assigned(taken, added), Assign(taken.stamp, added))
 
 
@@ -203,11 +202,11 @@ def want_rejoin(member: Member, trigger: str) -> Step:
     """Let the next poll after the current work begin a rebalance."""
     if member.rejoin_needed:
         return member, ()
-    triggered = replace(member, trigger=trigger)
+    triggered = replaced(member, trigger=trigger)
     emitted = (emit(triggered, "rebalance_triggered", trigger=trigger),)
     if member.state is not MemberState.STABLE:
-        return replace(triggered, rejoin_needed=True), emitted
-    return replace(triggered, state=MemberState.REJOIN_NEEDED), emitted
+        return replaced(triggered, rejoin_needed=True), emitted
+    return replaced(triggered, state=MemberState.REJOIN_NEEDED), emitted
 
 
 def send_leave(member: Member) -> tuple[Effect, ...]:

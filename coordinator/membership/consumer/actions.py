@@ -5,7 +5,6 @@ Each takes (member, event, now in monotonic ns) and returns the member after it 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.consumer import moves
@@ -14,6 +13,7 @@ from coordinator.membership.consumer.member import NOTHING, NS_PER_MS, ConsumerM
 from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail, FindCoordinator
 from coordinator.membership.events import Closed
 from coordinator.membership.tracing import emit, enter, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.consumer import events
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def subscribed(member: ConsumerMember, event: events.Subscribed, _: int) -> Step:
-    return replace(member, topics=event.topics, regex=event.regex), ()
+    return replaced(member, topics=event.topics, regex=event.regex), ()
 
 
 def poll_outside(member: ConsumerMember, _: Polled, now: int) -> Step:
@@ -37,25 +37,25 @@ def poll_outside(member: ConsumerMember, _: Polled, now: int) -> Step:
 
 def poll(member: ConsumerMember, _: Polled, now: int) -> Step:
     """Auto-commit in polls only: the application has processed what earlier polls returned."""
-    timers = replace(member.timers, poll_ns=now + member.settings.max_poll_interval_ms * NS_PER_MS)
+    timers = replaced(member.timers, poll_ns=now + member.settings.max_poll_interval_ms * NS_PER_MS)
     due = timers.commit_ns
     if not member.settings.auto_commit or member.identity is None or due is None or due > now:
-        return replace(member, timers=timers), ()
-    timers = replace(timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
-    return replace(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
+        return replaced(member, timers=timers), ()
+    timers = replaced(timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
+    return replaced(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
 
 
 def poll_reconciling(member: ConsumerMember, event: Polled, now: int) -> Step:
     """Begin to take the target over: commit, revoke what it lacks, then assign what is new. One target at a time."""
-    polled, _ = poll(replace(member, timers=replace(member.timers, commit_ns=None)), event, now)
+    polled, _ = poll(replaced(member, timers=replaced(member.timers, commit_ns=None)), event, now)
     if polled.reconciling is not None:
         return polled, ()
-    begun, emitted = moves.begin_rebalance(replace(polled, reconciling=polled.target))
+    begun, emitted = moves.begin_rebalance(replaced(polled, reconciling=polled.target))
     commit = moves.commit_first(begun)
     revoked = begun.owned - begun.target.partitions
     if not revoked:
         return preceded(moves.assign(begun), (*emitted, *commit))
-    numbered, number = moves.next_callback(replace(begun, releasing=revoked))
+    numbered, number = moves.next_callback(replaced(begun, releasing=revoked))
     return numbered, (*emitted, enter(begun, "stop"), *commit, RevokePartitions(number, revoked))
 
 
@@ -64,7 +64,7 @@ def leave(member: ConsumerMember, event: Event, _: int) -> Step:
     ended, emitted = moves.end_rebalance(_unsubscribed(member, event), "superseded")
     numbered, number = moves.next_callback(ended)
     revoked = member.owned - member.releasing
-    leaving = replace(
+    leaving = replaced(
         numbered,
         state=ConsumerMemberState.PREPARE_LEAVING,
         last_subscription=(member.topics or frozenset(), member.regex),
@@ -78,11 +78,11 @@ def leave(member: ConsumerMember, event: Event, _: int) -> Step:
 def leave_outside(member: ConsumerMember, event: Event, _: int) -> Step:
     """Not in the group: there is nothing to leave."""
     ended, emitted = moves.end_rebalance(_unsubscribed(member, event), "superseded")
-    return moves.left(replace(ended, expired=False)), (*emitted, *moves.emit_closed(ended))
+    return moves.left(replaced(ended, expired=False)), (*emitted, *moves.emit_closed(ended))
 
 
 def leave_again(member: ConsumerMember, event: Event, _: int) -> Step:
-    return replace(_unsubscribed(member, event), expired=False), ()
+    return replaced(_unsubscribed(member, event), expired=False), ()
 
 
 def close_fatal(member: ConsumerMember, event: Event, _: int) -> Step:
@@ -91,7 +91,7 @@ def close_fatal(member: ConsumerMember, event: Event, _: int) -> Step:
 
 
 def _unsubscribed(member: ConsumerMember, event: Event) -> ConsumerMember:
-    return replace(member, topics=None, regex=None, closed=member.closed or isinstance(event, Closed))
+    return replaced(member, topics=None, regex=None, closed=member.closed or isinstance(event, Closed))
 
 
 # -- callbacks --------------------------------------------------------------------------------------------------------
@@ -105,21 +105,21 @@ def returned_reconciling(member: ConsumerMember, event: events.CallbackReturned,
     """
     if event.number != member.callback or member.reconciling is None:
         return member, ()
-    idle = replace(member, callback=None)
+    idle = replaced(member, callback=None)
     if event.failed:
-        return replace(idle, releasing=NOTHING, reconciling=None), ()
+        return replaced(idle, releasing=NOTHING, reconciling=None), ()
     if idle.releasing:
         revoked = moves.emit_removed(idle, "partitions_revoked", idle.releasing)
-        without = replace(idle, owned=idle.owned - idle.releasing, releasing=NOTHING)
+        without = replaced(idle, owned=idle.owned - idle.releasing, releasing=NOTHING)
         return preceded(moves.assign(without), (revoked,))
     ended, emitted = moves.end_rebalance(idle, "ok")
     commit_ns = now + member.settings.auto_commit_interval_ms * NS_PER_MS
-    done = replace(
+    done = replaced(
         ended,
         state=ConsumerMemberState.ACKNOWLEDGING,
         current=member.reconciling,
         reconciling=None,
-        timers=replace(member.timers, commit_ns=commit_ns),
+        timers=replaced(member.timers, commit_ns=commit_ns),
     )
     return preceded(moves.heartbeat_now(done, now), emitted)
 
@@ -129,7 +129,7 @@ def returned_leaving(member: ConsumerMember, event: events.CallbackReturned, _: 
         return member, ()
     gone = (moves.emit_removed(member, "partitions_revoked", member.owned),) if member.owned else ()
     ended = (*gone, *moves.emit_closed(member))
-    empty = replace(member, callback=None, owned=NOTHING, releasing=NOTHING)
+    empty = replaced(member, callback=None, owned=NOTHING, releasing=NOTHING)
     return preceded(moves.say_leave(empty), ended)
 
 
@@ -138,7 +138,7 @@ def returned_outside(member: ConsumerMember, event: events.CallbackReturned, now
     if event.number != member.callback:
         return member, ()
     trigger = "fenced" if member.state is ConsumerMemberState.FENCED else "poll-timeout"
-    return moves.join(replace(member, callback=None), now, trigger)
+    return moves.join(replaced(member, callback=None), now, trigger)
 
 
 # -- heartbeats -------------------------------------------------------------------------------------------------------
@@ -148,12 +148,12 @@ def heartbeat_answered(member: ConsumerMember, event: events.HeartbeatAnswered, 
     """Take the epoch and the interval over, and the assignment if there is one."""
     first = member.state is ConsumerMemberState.JOINING
     heartbeat_ns = now + event.interval_ms * NS_PER_MS
-    known = replace(
+    known = replaced(
         moves.answered(member),
         epoch=event.epoch,
         interval_ms=event.interval_ms,
         failures=0,
-        timers=replace(member.timers, heartbeat_ns=heartbeat_ns),
+        timers=replaced(member.timers, heartbeat_ns=heartbeat_ns),
     )
     started = (emit(known, "member_started", group=member.settings.group),) if first else ()
     if known.state is ConsumerMemberState.PREPARE_LEAVING:
@@ -178,11 +178,11 @@ def _targeted(member: ConsumerMember, partitions: frozenset[TopicPartition]) -> 
     if target.number < 0 or target.partitions != partitions:
         target = Local(target.number + 1, partitions)
     if member.state is ConsumerMemberState.ACKNOWLEDGING:  # owned is said first
-        return replace(member, target=target)
+        return replaced(member, target=target)
     settled = target == member.current and member.reconciling is None
     state = ConsumerMemberState.STABLE if settled else ConsumerMemberState.RECONCILING
     trigger = member.trigger if settled else "target-changed"
-    return replace(member, target=target, state=state, trigger=trigger)
+    return replaced(member, target=target, state=state, trigger=trigger)
 
 
 def fenced(member: ConsumerMember, event: Refusal, now: int) -> Step:
@@ -192,20 +192,20 @@ def fenced(member: ConsumerMember, event: Refusal, now: int) -> Step:
     ended, emitted = moves.end_rebalance(lost, "conflict", event.error)
     if not waits:
         return preceded(moves.join(ended, now, "fenced"), (*gone, *emitted))
-    return replace(moves.without_epoch(ended), state=ConsumerMemberState.FENCED), (*gone, *emitted)
+    return replaced(moves.without_epoch(ended), state=ConsumerMemberState.FENCED), (*gone, *emitted)
 
 
 def fenced_leaving(member: ConsumerMember, _: Refusal, __: int) -> Step:
     """It is out already: it does not say that it leaves (AbstractMembershipManager.transitionToFenced)."""
     gone = (moves.emit_removed(member, "partitions_lost", member.owned),) if member.owned else ()
-    left = moves.left(replace(member, owned=NOTHING, releasing=NOTHING))
+    left = moves.left(replaced(member, owned=NOTHING, releasing=NOTHING))
     return left, (*gone, *moves.emit_closed(member))
 
 
 def refused(member: ConsumerMember, event: Refusal, _: int) -> Step:
     lost, gone = moves.lose_all(member)
     ended, emitted = moves.end_rebalance(lost, "error", event.error)
-    over = replace(moves.without_epoch(ended), state=ConsumerMemberState.FATAL, callback=None)
+    over = replaced(moves.without_epoch(ended), state=ConsumerMemberState.FATAL, callback=None)
     reported = (emit(member, "member_failed", error=f"{event.api}: {event.error}"), Fail(event.api, event.error))
     return over, (*gone, *emitted, *reported)
 
@@ -219,25 +219,25 @@ def error_reported(member: ConsumerMember, event: Refusal, now: int) -> Step:
 
 def coordinator_found(member: ConsumerMember, event: CoordinatorFound, now: int) -> Step:
     """Send the heartbeat that waited; Kafka's client sends it without a backoff, too."""
-    return moves.heartbeat_now(replace(member, coordinator=event.node_id, finding=False), now)
+    return moves.heartbeat_now(replaced(member, coordinator=event.node_id, finding=False), now)
 
 
 def coordinator_found_outside(member: ConsumerMember, event: CoordinatorFound, _: int) -> Step:
-    return replace(member, coordinator=event.node_id, finding=False), ()
+    return replaced(member, coordinator=event.node_id, finding=False), ()
 
 
 def coordinator_unknown(member: ConsumerMember, _: CoordinatorUnknown, now: int) -> Step:
     retry_ns = now + member.settings.retry_backoff_ms * NS_PER_MS
-    return replace(member, coordinator=None, finding=False, timers=replace(member.timers, retry_ns=retry_ns)), ()
+    return replaced(member, coordinator=None, finding=False, timers=replaced(member.timers, retry_ns=retry_ns)), ()
 
 
 def coordinator_unknown_outside(member: ConsumerMember, _: CoordinatorUnknown, __: int) -> Step:
-    return replace(member, coordinator=None, finding=False), ()
+    return replaced(member, coordinator=None, finding=False), ()
 
 
 def coordinator_moved(member: ConsumerMember, _: Refusal, now: int) -> Step:
     """Look it up again; the member keeps its epoch and delivers what it owns, for as long as that takes."""
-    gone = replace(moves.failed(member, now), coordinator=None)
+    gone = replaced(moves.failed(member, now), coordinator=None)
     return preceded(moves.find_coordinator(gone), (AbandonCoordinator(),))
 
 
@@ -253,9 +253,9 @@ def ticked(member: ConsumerMember, _: Ticked, now: int) -> Step:
         return _leave_stale(member)
     effects: tuple[Effect, ...] = ()
     if timers.retry_ns is not None and timers.retry_ns <= now:
-        member = replace(member, timers=replace(timers, retry_ns=None))
+        member = replaced(member, timers=replaced(timers, retry_ns=None))
         if member.coordinator is None and not member.finding:
-            member, effects = replace(member, finding=True), (FindCoordinator(),)
+            member, effects = replaced(member, finding=True), (FindCoordinator(),)
     due = timers.heartbeat_ns is not None and timers.heartbeat_ns <= now
     if due and not member.heartbeat_sent and member.coordinator is not None:
         return preceded(moves.heartbeat_now(member, now), effects)
@@ -265,5 +265,5 @@ def ticked(member: ConsumerMember, _: Ticked, now: int) -> Step:
 def _leave_stale(member: ConsumerMember) -> Step:
     """max.poll.interval.ms has passed: leave at once; what is owned is lost, not revoked."""
     lost, gone = moves.lose_all(member)
-    ended, emitted = moves.end_rebalance(replace(lost, expired=True), "superseded")
+    ended, emitted = moves.end_rebalance(replaced(lost, expired=True), "superseded")
     return preceded(moves.say_leave(ended), (*gone, *emitted))

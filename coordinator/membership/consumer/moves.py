@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.consumer.effects import AssignPartitions, LosePartitions, SendHeartbeat
@@ -20,6 +19,7 @@ from coordinator.membership.consumer.member import (
 )
 from coordinator.membership.effects import CommitPositions, Effect, FindCoordinator
 from coordinator.membership.tracing import emit, enter, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.effects import Emit
@@ -35,16 +35,16 @@ def heartbeat_now(member: ConsumerMember, now: int) -> Step:
 
     It is sent at once; so ACKNOWLEDGING ends here. A target that came meanwhile is reconciled next.
     """
-    due = replace(member, timers=replace(member.timers, heartbeat_ns=now))
+    due = replaced(member, timers=replaced(member.timers, heartbeat_ns=now))
     if due.heartbeat_sent:
         return due, ()
     if due.coordinator is None:
         return find_coordinator(due)
     sending, request = _request(due)
     if sending.state is ConsumerMemberState.ACKNOWLEDGING:
-        sending = replace(sending, state=_settled(sending))
-    timers = replace(sending.timers, heartbeat_ns=now + sending.interval_ms * NS_PER_MS)
-    return replace(sending, heartbeat_sent=True, timers=timers), (request,)
+        sending = replaced(sending, state=_settled(sending))
+    timers = replaced(sending.timers, heartbeat_ns=now + sending.interval_ms * NS_PER_MS)
+    return replaced(sending, heartbeat_sent=True, timers=timers), (request,)
 
 
 def _settled(member: ConsumerMember) -> ConsumerMemberState:
@@ -68,7 +68,7 @@ def _request(member: ConsumerMember) -> tuple[ConsumerMember, SendHeartbeat]:
         server_assignor=settings.server_assignor if full else None,
         owned=member.current.partitions if full or sent is None or member.current != sent.local else None,
     )
-    return replace(member, sent=SentFields(topics, regex, member.current)), request
+    return replaced(member, sent=SentFields(topics, regex, member.current)), request
 
 
 def _changed_regex(member: ConsumerMember, regex: str | None) -> str | None:
@@ -78,21 +78,21 @@ def _changed_regex(member: ConsumerMember, regex: str | None) -> str | None:
 
 
 def answered(member: ConsumerMember) -> ConsumerMember:
-    return replace(member, heartbeat_sent=False)
+    return replaced(member, heartbeat_sent=False)
 
 
 def failed(member: ConsumerMember, now: int) -> ConsumerMember:
     """Repeat a failed heartbeat, in full, after a backoff that doubles."""
     settings = member.settings
     backoff_ms = min(settings.retry_backoff_ms << min(member.failures, 10), settings.retry_backoff_max_ms)
-    timers = replace(member.timers, heartbeat_ns=now + backoff_ms * NS_PER_MS)
-    return replace(answered(member), sent=None, failures=member.failures + 1, timers=timers)
+    timers = replaced(member.timers, heartbeat_ns=now + backoff_ms * NS_PER_MS)
+    return replaced(answered(member), sent=None, failures=member.failures + 1, timers=timers)
 
 
 def find_coordinator(member: ConsumerMember) -> Step:
     if member.finding or member.timers.retry_ns is not None:
         return member, ()
-    return replace(member, finding=True), (FindCoordinator(),)
+    return replaced(member, finding=True), (FindCoordinator(),)
 
 
 # -- membership ------------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def join(member: ConsumerMember, now: int, trigger: str) -> Step:
     """Join with epoch 0 and nothing owned."""
     poll_ns = now + member.settings.max_poll_interval_ms * NS_PER_MS
     timers = ConsumerMemberTimers(retry_ns=member.timers.retry_ns, poll_ns=poll_ns)
-    joining = replace(
+    joining = replaced(
         without_epoch(member), state=ConsumerMemberState.JOINING, trigger=trigger, expired=False, timers=timers
     )
     begun, emitted = begin_rebalance(joining)
@@ -111,7 +111,7 @@ def join(member: ConsumerMember, now: int, trigger: str) -> Step:
 
 def without_epoch(member: ConsumerMember) -> ConsumerMember:
     """Forget the epoch and all that the group gave under it; what is owned must have been given up before."""
-    return replace(
+    return replaced(
         member,
         epoch=JOIN_EPOCH,
         last_subscription=None,
@@ -140,14 +140,14 @@ def say_leave(member: ConsumerMember) -> Step:
     )
     gone = left(member)
     effects = () if member.coordinator is None else (request,)
-    return replace(gone, stamp=gone.stamp + 1), effects
+    return replaced(gone, stamp=gone.stamp + 1), effects
 
 
 def left(member: ConsumerMember) -> ConsumerMember:
     state = ConsumerMemberState.STALE if member.expired else ConsumerMemberState.UNSUBSCRIBED
     callback = member.callback if member.expired else None
     timers = ConsumerMemberTimers(retry_ns=member.timers.retry_ns)
-    return replace(without_epoch(member), state=state, callback=callback, timers=timers)
+    return replaced(without_epoch(member), state=state, callback=callback, timers=timers)
 
 
 def emit_closed(member: ConsumerMember) -> tuple[Effect, ...]:
@@ -163,7 +163,7 @@ def lose_all(member: ConsumerMember) -> Step:
     if member.callback is None and not member.owned:
         return member, ()
     numbered, number = next_callback(member)
-    without = replace(numbered, owned=NOTHING, releasing=NOTHING, reconciling=None)
+    without = replaced(numbered, owned=NOTHING, releasing=NOTHING, reconciling=None)
     traced = (emit_removed(member, "partitions_lost", member.owned),) if member.owned else ()
     return without, (LosePartitions(number, member.owned - member.releasing), *traced)
 
@@ -173,7 +173,7 @@ def assign(member: ConsumerMember) -> Step:
     assert member.reconciling is not None, member
     added = member.reconciling.partitions - member.owned
     numbered, number = next_callback(member)
-    owning = replace(numbered, owned=member.reconciling.partitions)
+    owning = replaced(numbered, owned=member.reconciling.partitions)
     fields = {"partitions": listed(added), "all": listed(owning.owned), "generation": owning.epoch}
     traced = emit(owning, "partitions_assigned", **fields)
     return owning, (enter(owning, "resume"), traced, AssignPartitions(number, added))
@@ -181,7 +181,7 @@ def assign(member: ConsumerMember) -> Step:
 
 def next_callback(member: ConsumerMember) -> tuple[ConsumerMember, int]:
     number = member.callbacks + 1
-    return replace(member, callbacks=number, callback=number), number
+    return replaced(member, callbacks=number, callback=number), number
 
 
 def commit_first(member: ConsumerMember) -> tuple[Effect, ...]:
@@ -208,7 +208,7 @@ def begin_rebalance(member: ConsumerMember) -> Step:
     """Begin a rebalance unless one is running; it lasts until the member has reconciled its target."""
     if member.attempt:
         return member, ()
-    begun = replace(member, attempt=1)
+    begun = replaced(member, attempt=1)
     return begun, (
         emit(begun, "rebalance_triggered", trigger=begun.trigger),
         emit(begun, "rebalance_started", trigger=begun.trigger),
@@ -222,7 +222,7 @@ def end_rebalance(member: ConsumerMember, outcome: str, error: str = "") -> Step
         return member, ()
     why = {"error": error} if error else {}
     known = {"generation": member.epoch} if outcome == "ok" else {}
-    return replace(member, attempt=0), (
+    return replaced(member, attempt=0), (
         emit(member, "attempt_ended", attempt=1, outcome=outcome, **why),
         emit(member, "rebalance_ended", outcome=outcome, **why, **known),
     )

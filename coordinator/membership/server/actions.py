@@ -5,7 +5,6 @@ Each takes (member, event, now in monotonic ns) and returns the member after it 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail
@@ -21,6 +20,7 @@ from coordinator.membership.server.member import (
 )
 from coordinator.membership.server.reactions import AWAIT
 from coordinator.membership.tracing import emit, enter, preceded
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.events import (
@@ -55,36 +55,36 @@ def session_begun_while_revoking(member: ServerMember, event: events.SessionBegu
 def session_interrupted(member: ServerMember, _: events.SessionInterrupted, now: int) -> Step:
     """A silent server is noticed after two thirds of the session timeout, so only a third may be left."""
     left_ns = member.session_timeout_ms * NS_PER_MS // 3
-    timers = replace(member.timers, session_ns=now + left_ns) if member.registered else member.timers
-    return replace(member, reached=False, timers=timers), ()
+    timers = replaced(member.timers, session_ns=now + left_ns) if member.registered else member.timers
+    return replaced(member, reached=False, timers=timers), ()
 
 
 def session_restored(member: ServerMember, _: events.SessionRestored, __: int) -> Step:
-    return replace(member, reached=True, timers=replace(member.timers, session_ns=None)), ()
+    return replaced(member, reached=True, timers=replaced(member.timers, session_ns=None)), ()
 
 
 def session_restored_late(member: ServerMember, _: events.SessionRestored, __: int) -> Step:
     """The session outlived our deadline: register again, and the coordinator repeats its start."""
-    return moves.register(replace(member, reached=True)) if member.session != NO_SESSION else (member, ())
+    return moves.register(replaced(member, reached=True)) if member.session != NO_SESSION else (member, ())
 
 
 def session_ended(member: ServerMember, _: Event, __: int) -> Step:
     """The group considers this member dead: others own its partitions, or soon will."""
-    return _drop_out(replace(member, session=NO_SESSION, reached=False), "session-expired", "session ended")
+    return _drop_out(replaced(member, session=NO_SESSION, reached=False), "session-expired", "session ended")
 
 
 def session_ended_while_revoking(member: ServerMember, _: events.SessionEnded, __: int) -> Step:
-    return _detached(replace(member, session=NO_SESSION, reached=False)), ()
+    return _detached(replaced(member, session=NO_SESSION, reached=False)), ()
 
 
 def _in_session(member: ServerMember, event: events.SessionBegun) -> ServerMember:
-    return replace(member, session=event.session, session_timeout_ms=event.timeout_ms, reached=True)
+    return replaced(member, session=event.session, session_timeout_ms=event.timeout_ms, reached=True)
 
 
 def _detached(member: ServerMember) -> ServerMember:
     """Drop the identity without changing the state: callbacks are running."""
-    timers = replace(member.timers, session_ns=None)
-    return replace(moves.without_generation(member), registered=False, timers=timers)
+    timers = replaced(member.timers, session_ns=None)
+    return replaced(moves.without_generation(member), registered=False, timers=timers)
 
 
 def _drop_out(member: ServerMember, trigger: str, error: str) -> Step:
@@ -99,7 +99,7 @@ def _drop_out(member: ServerMember, trigger: str, error: str) -> Step:
 
 
 def registered(member: ServerMember, event: events.Registered, _: int) -> Step:
-    known = replace(
+    known = replaced(
         member, state=ServerMemberState.WAITING, registered=True, member_id=event.member_id, traced_id=event.member_id
     )
     started = (
@@ -112,36 +112,36 @@ def registered(member: ServerMember, event: events.Registered, _: int) -> Step:
 
 
 def coordinator_found(member: ServerMember, event: CoordinatorFound, _: int) -> Step:
-    timers = replace(member.timers, retry_ns=None)
-    return moves.await_command(replace(member, coordinator=event.node_id, finding=False, timers=timers))
+    timers = replaced(member.timers, retry_ns=None)
+    return moves.await_command(replaced(member, coordinator=event.node_id, finding=False, timers=timers))
 
 
 def coordinator_found_early(member: ServerMember, event: CoordinatorFound, _: int) -> Step:
     """Not registered yet: send nothing."""
-    return replace(member, coordinator=event.node_id, finding=False), ()
+    return replaced(member, coordinator=event.node_id, finding=False), ()
 
 
 def coordinator_unknown(member: ServerMember, _: CoordinatorUnknown, now: int) -> Step:
-    return moves.retry_later(replace(member, coordinator=None, finding=False), now), ()
+    return moves.retry_later(replaced(member, coordinator=None, finding=False), now), ()
 
 
 def coordinator_unknown_early(member: ServerMember, _: CoordinatorUnknown, __: int) -> Step:
-    return replace(member, coordinator=None, finding=False), ()
+    return replaced(member, coordinator=None, finding=False), ()
 
 
 def coordinator_moved(member: ServerMember, _: Refusal, now: int) -> Step:
     """Look it up again after the backoff; delivery goes on meanwhile."""
     if member.finding:
         return member, ()
-    return moves.retry_later(replace(member, coordinator=None, awaiting_command=False), now), (AbandonCoordinator(),)
+    return moves.retry_later(replaced(member, coordinator=None, awaiting_command=False), now), (AbandonCoordinator(),)
 
 
 def coordinator_moved_early(member: ServerMember, _: Refusal, __: int) -> Step:
-    return replace(member, coordinator=None, awaiting_command=False), (AbandonCoordinator(),)
+    return replaced(member, coordinator=None, awaiting_command=False), (AbandonCoordinator(),)
 
 
 def coordinator_loading(member: ServerMember, _: Refusal, now: int) -> Step:
-    return moves.retry_later(replace(member, awaiting_command=False), now), ()
+    return moves.retry_later(replaced(member, awaiting_command=False), now), ()
 
 
 def subscription_announced(member: ServerMember, _: events.SubscriptionAnnounced, __: int) -> Step:
@@ -154,15 +154,15 @@ def subscription_announced(member: ServerMember, _: events.SubscriptionAnnounced
 
 
 def no_command(member: ServerMember, _: events.NoCommand, __: int) -> Step:
-    return moves.await_command(replace(member, awaiting_command=False))
+    return moves.await_command(replaced(member, awaiting_command=False))
 
 
 def stop(member: ServerMember, event: events.StopCommanded, now: int) -> Step:
     """A round begins. A stop of any generation but the running one is stale: ask again after the backoff."""
-    answered = replace(member, awaiting_command=False)
+    answered = replaced(member, awaiting_command=False)
     if event.generation != member.generation:
         return moves.retry_later(answered, now), ()
-    begun = replace(answered, trigger="stop-command", attempt=1)
+    begun = replaced(answered, trigger="stop-command", attempt=1)
     emitted: tuple[Effect, ...] = (
         emit(begun, "rebalance_triggered", trigger=begun.trigger),
         emit(begun, "rebalance_started", trigger=begun.trigger),
@@ -171,19 +171,19 @@ def stop(member: ServerMember, event: events.StopCommanded, now: int) -> Step:
     )
     if not begun.owned:
         return preceded(_acknowledge(begun), emitted)
-    stopping = replace(begun, state=ServerMemberState.STOPPING)
+    stopping = replaced(begun, state=ServerMemberState.STOPPING)
     return stopping, (*emitted, *moves.commit_and_revoke(stopping))
 
 
 def stop_without_generation(member: ServerMember, _: events.StopCommanded, now: int) -> Step:
     """Nothing is running; the next AwaitCommand says so again."""
-    return moves.retry_later(replace(member, awaiting_command=False), now), ()
+    return moves.retry_later(replaced(member, awaiting_command=False), now), ()
 
 
 def stopped(member: ServerMember, _: Stopped, __: int) -> Step:
     """Delivery has stopped. If the identity was dropped meanwhile, the partitions already belonged to others."""
     gone = moves.emit_removed(member, "partitions_lost" if member.identity is None else "partitions_revoked")
-    empty = replace(member, owned=frozenset())
+    empty = replaced(member, owned=frozenset())
     if empty.registered:
         return preceded(_acknowledge(empty), (gone,))
     if empty.reached:
@@ -195,7 +195,7 @@ def stopped(member: ServerMember, _: Stopped, __: int) -> Step:
 
 def _acknowledge(member: ServerMember) -> Step:
     """Acknowledge a stop by asking for the next command with the stopped generation."""
-    waiting = replace(member, state=ServerMemberState.WAITING, stopped=member.generation, stamp=member.stamp + 1)
+    waiting = replaced(member, state=ServerMemberState.WAITING, stopped=member.generation, stamp=member.stamp + 1)
     return preceded(moves.await_command(waiting), (enter(waiting, "join"),))
 
 
@@ -203,7 +203,7 @@ def start(member: ServerMember, event: events.StartCommanded, now: int) -> Step:
     """In WAITING: own what the coordinator assigned, even a stopped generation that it starts again."""
     if event.generation < member.generation:
         return _generation_went_back(member, now)
-    began = replace(
+    began = replaced(
         member,
         state=ServerMemberState.STARTING,
         awaiting_command=False,
@@ -226,7 +226,7 @@ def start_over(member: ServerMember, event: events.StartCommanded, now: int) -> 
     if event.generation < member.generation:
         return _generation_went_back(member, now)
     if event.generation == member.generation:
-        return moves.retry_later(replace(member, awaiting_command=False), now), ()
+        return moves.retry_later(replaced(member, awaiting_command=False), now), ()
     lost, gone = moves.lose(member, "superseded")
     begun, emitted = moves.begin_rebalance(lost)
     return preceded(start(begun, event, now), (*gone, *emitted))
@@ -234,12 +234,12 @@ def start_over(member: ServerMember, event: events.StartCommanded, now: int) -> 
 
 def _generation_went_back(member: ServerMember, now: int) -> Step:
     """The coordinator's generation went back: it lost the group's state, so our assignment is void."""
-    return _outdated(replace(member, awaiting_command=False), "generation went back", now)
+    return _outdated(replaced(member, awaiting_command=False), "generation went back", now)
 
 
 def resumed(member: ServerMember, _: Resumed, now: int) -> Step:
-    timers = replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
-    settled = replace(member, state=ServerMemberState.STARTED, attempt=0, timers=timers)
+    timers = replaced(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
+    settled = replaced(member, state=ServerMemberState.STARTED, attempt=0, timers=timers)
     ended: tuple[Effect, ...] = (
         emit(member, "attempt_ended", attempt=member.attempt, outcome="ok"),
         emit(member, "rebalance_ended", outcome="ok", generation=member.generation),
@@ -258,14 +258,14 @@ def outdated(member: ServerMember, event: Refusal, now: int) -> Step:
 def _outdated(member: ServerMember, error: str, now: int) -> Step:
     quiet, off = moves.cancel_await(member)
     lost, gone = moves.lose(quiet, "generation-outdated")
-    waiting = replace(moves.without_generation(lost), state=ServerMemberState.WAITING)
+    waiting = replaced(moves.without_generation(lost), state=ServerMemberState.WAITING)
     again, emitted = moves.next_attempt(waiting, "conflict", error)
     return moves.retry_later(again, now), (*off, *gone, *emitted)
 
 
 def _answered(member: ServerMember, event: Refusal) -> ServerMember:
     """An error answers AwaitCommand only if it came for that; a refused commit leaves it outstanding."""
-    return replace(member, awaiting_command=False) if event.api == AWAIT else member
+    return replaced(member, awaiting_command=False) if event.api == AWAIT else member
 
 
 def outdated_while_revoking(member: ServerMember, _: Refusal, __: int) -> Step:
@@ -277,7 +277,7 @@ def refused(member: ServerMember, event: Refused, _: int) -> Step:
     quiet, off = moves.cancel_await(_answered(member, event))
     lost, gone = moves.lose(quiet, "refused") if member.owned else (quiet, ())
     ended, emitted = moves.end_rebalance(lost, "error", event.error)
-    failed = replace(_detached(ended), state=ServerMemberState.FAILED, timers=ServerMemberTimers())
+    failed = replaced(_detached(ended), state=ServerMemberState.FAILED, timers=ServerMemberTimers())
     return failed, (
         *off,
         *gone,
@@ -296,8 +296,8 @@ def poll(member: ServerMember, _: Polled, now: int) -> Step:
     due = member.timers.commit_ns
     if not member.settings.auto_commit or member.identity is None or due is None or due > now:
         return member, ()
-    timers = replace(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
-    return replace(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
+    timers = replaced(member.timers, commit_ns=now + member.settings.auto_commit_interval_ms * NS_PER_MS)
+    return replaced(member, timers=timers), (CommitPositions(member.stamp, member.identity, wait=False),)
 
 
 def ticked(member: ServerMember, _: Ticked, now: int) -> Step:
@@ -307,7 +307,7 @@ def ticked(member: ServerMember, _: Ticked, now: int) -> Step:
         return _drop_out(member, "disconnected", "no ZooKeeper")
     if timers.retry_ns is None or timers.retry_ns > now:
         return member, ()
-    return moves.await_command(replace(member, timers=replace(timers, retry_ns=None)))
+    return moves.await_command(replaced(member, timers=replaced(timers, retry_ns=None)))
 
 
 def ticked_while_revoking(member: ServerMember, _: Ticked, now: int) -> Step:
@@ -316,7 +316,7 @@ def ticked_while_revoking(member: ServerMember, _: Ticked, now: int) -> Step:
         return _detached(member), ()
     if timers.retry_ns is None or timers.retry_ns > now:
         return member, ()
-    return moves.await_command(replace(member, timers=replace(timers, retry_ns=None)))
+    return moves.await_command(replaced(member, timers=replaced(timers, retry_ns=None)))
 
 
 # -- the end ------------------------------------------------------------------------------------------------------
@@ -327,23 +327,23 @@ def close(member: ServerMember, _: Closed, __: int) -> Step:
     ended, emitted = moves.end_rebalance(quiet, "error", "closed")
     if not ended.owned:
         return preceded(_leave(ended), (*off, *emitted))
-    closing = replace(ended, state=ServerMemberState.CLOSING)
+    closing = replaced(ended, state=ServerMemberState.CLOSING)
     return closing, (*off, *emitted, *moves.commit_and_revoke(closing))
 
 
 def close_stopping(member: ServerMember, _: Closed, __: int) -> Step:
     """The running revocation serves the close as well."""
     ended, emitted = moves.end_rebalance(member, "error", "closed")
-    return replace(ended, state=ServerMemberState.CLOSING), emitted
+    return replaced(ended, state=ServerMemberState.CLOSING), emitted
 
 
 def leave(member: ServerMember, _: Stopped, __: int) -> Step:
     gone = moves.emit_removed(member, "partitions_lost" if member.identity is None else "partitions_revoked")
-    return preceded(_leave(replace(member, owned=frozenset())), (gone,))
+    return preceded(_leave(replaced(member, owned=frozenset())), (gone,))
 
 
 def _leave(member: ServerMember) -> Step:
     """Leave by deleting the id; the coordinator needs to see nothing else."""
-    left = replace(_detached(member), state=ServerMemberState.LEFT, timers=ServerMemberTimers())
+    left = replaced(_detached(member), state=ServerMemberState.LEFT, timers=ServerMemberTimers())
     gone = (Unregister(),) if member.registered else ()
     return left, (*gone, emit(member, "member_closed", group=member.settings.group))

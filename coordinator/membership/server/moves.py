@@ -5,7 +5,6 @@ Each takes a member and returns the new member, with effects where there are any
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Lose, Revoke
@@ -19,6 +18,7 @@ from coordinator.membership.server.member import (
     ServerMemberTimers,
 )
 from coordinator.membership.tracing import emit, enter
+from kernel.values import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,24 +37,24 @@ def await_command(member: ServerMember) -> Step:
         return find_coordinator(member)
     if member.awaiting_command or member.state not in AWAITING:
         return member, ()
-    awaiting = replace(member, awaiting_command=True, timers=replace(member.timers, retry_ns=None))
+    awaiting = replaced(member, awaiting_command=True, timers=replaced(member.timers, retry_ns=None))
     return awaiting, (SendAwaitCommand(awaiting.stamp, awaiting.member_id, awaiting.generation, awaiting.stopped),)
 
 
 def find_coordinator(member: ServerMember) -> Step:
     if member.finding:
         return member, ()
-    return replace(member, finding=True, timers=replace(member.timers, retry_ns=None)), (FindCoordinator(),)
+    return replaced(member, finding=True, timers=replaced(member.timers, retry_ns=None)), (FindCoordinator(),)
 
 
 def retry_later(member: ServerMember, now: int) -> ServerMember:
     """Set the retry timer to the backoff."""
-    return replace(member, timers=replace(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
+    return replaced(member, timers=replaced(member.timers, retry_ns=now + member.settings.retry_backoff_ms * NS_PER_MS))
 
 
 def cancel_await(member: ServerMember) -> Step:
     """Abandon an outstanding AwaitCommand: its response would be stale."""
-    return replace(member, awaiting_command=False), ((CancelAwait(),) if member.awaiting_command else ())
+    return replaced(member, awaiting_command=False), ((CancelAwait(),) if member.awaiting_command else ())
 
 
 # -- the registration ---------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def cancel_await(member: ServerMember) -> Step:
 
 def register(member: ServerMember) -> Step:
     """Register in ZooKeeper first: the coordinator ignores members whose id is not there."""
-    registering = replace(
+    registering = replaced(
         member,
         state=ServerMemberState.REGISTERING,
         registered=False,
@@ -75,7 +75,7 @@ def register(member: ServerMember) -> Step:
 
 def unregistered(member: ServerMember) -> ServerMember:
     """Go to UNREGISTERED: there is no session to register in, or it may have expired."""
-    return replace(
+    return replaced(
         member,
         state=ServerMemberState.UNREGISTERED,
         registered=False,
@@ -86,7 +86,7 @@ def unregistered(member: ServerMember) -> ServerMember:
 
 def without_generation(member: ServerMember) -> ServerMember:
     """Forget the generation, like a member that never started one."""
-    return replace(member, generation=NO_GENERATION, stopped=NO_GENERATION, stamp=member.stamp + 1)
+    return replaced(member, generation=NO_GENERATION, stopped=NO_GENERATION, stamp=member.stamp + 1)
 
 
 # -- a rebalance, as the trace sees it -----------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def begin_rebalance(member: ServerMember) -> Step:
     """Begin a rebalance unless one is running; it lasts until the member has been started."""
     if member.attempt:
         return member, ()
-    begun = replace(member, attempt=1)
+    begun = replaced(member, attempt=1)
     return begun, (
         emit(begun, "rebalance_started", trigger=begun.trigger),
         emit(begun, "attempt_started", attempt=1),
@@ -107,7 +107,7 @@ def begin_rebalance(member: ServerMember) -> Step:
 def next_attempt(member: ServerMember, outcome: str, error: str) -> Step:
     if not member.attempt:
         return begin_rebalance(member)
-    again = replace(member, attempt=member.attempt + 1)
+    again = replaced(member, attempt=member.attempt + 1)
     return again, (
         emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
         emit(again, "attempt_started", attempt=again.attempt),
@@ -119,7 +119,7 @@ def end_rebalance(member: ServerMember, outcome: str, error: str) -> Step:
     """End the running rebalance without an assignment."""
     if not member.attempt:
         return member, ()
-    return replace(member, attempt=0), (
+    return replaced(member, attempt=0), (
         emit(member, "attempt_ended", attempt=member.attempt, outcome=outcome, error=error),
         emit(member, "rebalance_ended", outcome="superseded"),
     )
@@ -138,7 +138,7 @@ def commit_and_revoke(member: ServerMember) -> tuple[Effect, ...]:
 
 def lose(member: ServerMember, trigger: str) -> Step:
     """Lose what is owned, since others may own it by now; a running rebalance goes on."""
-    lost = replace(member, owned=frozenset(), trigger=trigger)
+    lost = replaced(member, owned=frozenset(), trigger=trigger)
     gone: tuple[Effect, ...] = (Lose(member.owned), emit_removed(member, "partitions_lost")) if member.owned else ()
     return lost, (*gone, emit(member, "rebalance_triggered", trigger=trigger))
 

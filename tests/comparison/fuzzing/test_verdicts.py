@@ -12,7 +12,8 @@ from comparison.fuzzing.verdicts import promises_alone
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.tasks import finished, read_tables
+from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
 from tests.support.trace.judged_run import END, KEPT, NAMED, PARAMETERS, named

@@ -34,11 +34,16 @@ from comparison.pipeline.spark.session import spark_session
 from comparison.pipeline.spark.options import SparkOptions
 
 def code_of_tasks(batches):
-    import comparison.pipeline.tasks as module
+    import comparison.pipeline.job as module
     for batch in batches:
         yield pyarrow.RecordBatch.from_pydict({"path": [module.__file__]})
 
-CONF = {"spark.executor.cores": "1"}  # so that there are two executors
+CONF = {
+    "spark.executor.cores": "1",  # so that there are two executors
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.dir": sys.argv[4],
+}
 master, python, source, output = sys.argv[1:]
 with spark_session(master, options=SparkOptions(executor_python=python, conf=CONF)) as spark:
     found = {
@@ -50,7 +55,7 @@ sys.stdout.buffer.write(msgspec.json.encode(found))
 """
 
 
-@pytest.fixture(scope="module", params=[pytest.param(LOCAL_CLUSTER, marks=pytest.mark.long), "standalone"])
+@pytest.fixture(scope="module", params=[LOCAL_CLUSTER, pytest.param("standalone", marks=pytest.mark.long)])
 def master(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster") / "standalone"
     with standalone_cluster(folder) if request.param == "standalone" else nullcontext(request.param) as url:
@@ -68,11 +73,24 @@ def test_cluster_without_our_packages_gives_the_same_result_as_one_machine(maste
     python = python_without_ours(tmp_path / "python")
     lacking = subprocess.run([python, "-c", "import pyarrow, kernel"], cwd=tmp_path, capture_output=True, check=False)
     assert b"No module named 'kernel'" in lacking.stderr
+    output.mkdir()
     found = run_there(master, python, source, output, cwd=tmp_path)
     assert found["result"] == msgspec.to_builtins(analyze(cast("SparkSession", InlineSpark(2)), [source]))
     assert found["result"]["runs"][0]["quarantined"] == {"no header": 1}
     assert all("rebalance_lab.zip/" in path for path in found["code"])
     assert found["partitions"] == "2"
+    descriptions = {description.partition(":")[0] for description in described_executions(output)}
+    assert descriptions >= {"bronze", "gold", "figures"}
+
+
+def described_executions(log: Path) -> Iterator[str]:
+    """What Spark's SQL tab calls each execution whose tag says the same."""
+    for path in log.glob("**/events_*"):
+        for event in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+            if event["Event"].endswith("SparkListenerSQLExecutionStart"):
+                name = event["description"].partition(":")[0]
+                if any(tag.endswith(f"-{name}") for tag in event["jobTags"]):
+                    yield event["description"]
 
 
 def run_there(master: str, python: Path, source: Path, output: Path, *, cwd: Path) -> dict[str, Any]:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comparison.pipeline.analysis import measured_runs, read_parts
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic
-from comparison.pipeline.jobs import analyse
+from comparison.pipeline.remembered import ReadParts
 from tests.support.properties import examples
 from tests.support.runs.inline_spark import InlineSpark
 
@@ -45,8 +46,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> TraceRun:
 def analysed(run: TraceRun, folder: Path, *, chunk_bytes: int, whole_bytes: int, parallelism: int) -> dict[str, Any]:
     parts = parts_of([run], parallelism, chunk_bytes, whole_bytes)
     spark = cast("SparkSession", InlineSpark(parallelism))
-    found, results = analyse(spark, [run], parts, folder, count(len(parts)))
+    results = read_parts(spark, [run], parts, folder)
     assert [result.number for result in results] == list(range(len(parts)))
+    found = measured_runs(spark, [run], [0], ReadParts(parts, results), folder, count(len(parts)))
     return {
         "run": msgspec.to_builtins(found[0]),
         **{

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
+from comparison.pipeline.analysis import measured_runs, read_parts
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.jobs import analyse
 from comparison.pipeline.measured import Measured
+from comparison.pipeline.remembered import ReadParts
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
 from tests.comparison.pipeline.test_missing_evidence import judged
@@ -290,7 +291,9 @@ def test_run_of_two_groups_is_the_same_in_parts(tmp_path: Path) -> None:
     for number, (chunk_bytes, whole_bytes) in enumerate(((1 << 40, 1 << 40), (1_000, 0))):
         parts = parts_of(runs, 2, chunk_bytes, whole_bytes)
         spark = cast("SparkSession", InlineSpark(2))
-        analysed, _ = analyse(spark, runs, parts, tmp_path / f"tables-{number}", count(len(parts)))
+        folder = tmp_path / f"tables-{number}"
+        read = ReadParts(parts, read_parts(spark, runs, parts, folder))
+        analysed = measured_runs(spark, runs, [0], read, folder, count(len(parts)))
         found.append(msgspec.to_builtins(analysed[0]))
     assert (found[0]["groups"], found[0]["metrics"]["lost"], found[0]["metrics"]["duplicates"]) == (["g", "h"], 0, 0)
     assert found[1] == found[0]

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.bronze.runs import find_runs
-from comparison.pipeline.tasks import analyse_part
+from comparison.pipeline.analysis import Again, analyze
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
 from tests.comparison.pipeline.test_analysis import PAUSE
+from tests.support.runs.inline_spark import InlineSpark
 from tests.support.trace.traces import write_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def judged(folder: Path) -> Run:
     """The run in a folder, without Spark."""
-    runs = find_runs([folder])
-    (part,) = parts_of(runs, 1)
-    (folder / "tables").mkdir(exist_ok=True)
-    return analyse_part(runs, part, folder / "tables").runs[0]
+    return analyze(cast("SparkSession", InlineSpark(1)), [folder], again=Again.READING).runs[0]
 
 
 def lines_of(path: Path) -> list[str]:

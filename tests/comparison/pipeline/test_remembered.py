@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,21 +14,22 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from comparison.pipeline import analysis, carried, jobs, remembered
-from comparison.pipeline.analysis import Again, analyze
-from comparison.pipeline.bronze.chunks import chunks_by_run, parts_of
+from comparison.pipeline import analysis, carried, job, remembered
+from comparison.pipeline.analysis import Again, analyze, measured_runs, read_parts
+from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
-from comparison.pipeline.jobs import analyse, measure_again
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
-from comparison.pipeline.tasks import analyse_part, measure_part
 from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from comparison.pipeline.reading import PartOfTraces
+    from comparison.pipeline.stages import PartOfEvents
 
 FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
 SPARK = cast("SparkSession", InlineSpark(1))
@@ -66,15 +67,16 @@ def test_runs_are_measured_from_their_tables_as_from_their_lines(
     first, again = tmp_path / "first", tmp_path / "again"
     parts = parts_of(runs, 1, chunk_bytes=50_000, whole_bytes=whole_bytes)
     assert len(parts) >= len(runs)
-    found, results = analyse(SPARK, runs, parts, first, count(len(parts)))
-    remember(first, runs, fingerprints(runs), ReadParts(parts, results), found)
+    read = ReadParts(parts, read_parts(SPARK, runs, parts, first))
+    found = measured_runs(SPARK, runs, [0, 1], read, first, count(len(parts)))
+    remember(first, runs, fingerprints(runs), read, found)
     known = recall(first, runs, fingerprints(runs), measured=False)
     assert (known.read.parts, known.found) == (parts, {})
     for file in (file for run in runs for file in run.files):
         file.path.unlink()
     again.mkdir()
     carry(first, again, READ, known.carried, known.held)
-    measured = measure_again(SPARK, runs, known.read, again, count(known.free_number))
+    measured = measured_runs(SPARK, runs, [0, 1], known.read, again, count(known.free_number))
     assert msgspec.to_builtins(measured) == msgspec.to_builtins(found)
     assert rows(again) == rows(first)
 
@@ -86,16 +88,18 @@ class Counts:
         self._read: set[int] = set()
         self._measured: set[int] = set()
 
-        def reading(runs: Any, part: Any, folder: Any) -> Any:
-            self._read |= chunks_by_run(part.chunks).keys()
-            return analyse_part(runs, part, folder)
+        read, measure = job.read, job.measure
 
-        def measuring(runs: Any, part: Any, *given: Any) -> Any:
-            self._measured |= chunks_by_run(part.chunks).keys()
-            return measure_part(runs, part, *given)
+        def reading(spark: Any, parts: Sequence[PartOfTraces], folder: Path) -> Any:
+            self._read |= {place for part in parts for place in part.runs}
+            return read(spark, parts, folder)
 
-        monkeypatch.setattr(jobs, "analyse_part", reading)
-        monkeypatch.setattr(jobs, "measure_part", measuring)
+        def measuring(spark: Any, parts: Sequence[PartOfEvents], folder: Path) -> Any:
+            self._measured |= {of.place for part in parts for of in part.runs}
+            return measure(spark, parts, folder)
+
+        monkeypatch.setattr(job, "read", reading)
+        monkeypatch.setattr(job, "measure", measuring)
 
     def since(self) -> tuple[int, int]:
         found = len(self._read), len(self._measured)
@@ -183,7 +187,7 @@ def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
     happens(folder / "run-00001")
     messages: list[str] = []
     result = analyze(SPARK, [folder], output=out, progress=messages.append)
-    assert counts.since() == (read, 0)
+    assert counts.since() == (read, read)
     assert any("unchanged since the last analysis" in text for text in messages)
     assert_as_from_scratch(folder, out, result)
 
@@ -284,13 +288,13 @@ def test_everything_is_read_again_when_nothing_is_recalled(
 ) -> None:
     folder, out = tmp_path / "runs", tmp_path / "out"
     result = analyze(SPARK, [folder], output=out)
-    assert counts.since() == (len(runs), 0)
+    assert counts.since() == (len(runs), len(runs))
     cut_a_table(out / "tables")
     assert analyze(SPARK, [folder], output=out) == result
-    assert counts.since() == (len(runs), 0)
+    assert counts.since() == (len(runs), len(runs))
 
 
-@pytest.mark.parametrize(("code", "done"), [("reading_code", (2, 0)), ("pipeline_code", (0, 2))])
+@pytest.mark.parametrize(("code", "done"), [("reading_code", (2, 2)), ("pipeline_code", (0, 2))])
 def test_what_another_pipeline_found_is_not_kept(
     runs: list[TraceRun],
     tmp_path: Path,
@@ -313,7 +317,7 @@ def test_analysis_that_is_broken_off_leaves_the_old_tables(
     analyze(SPARK, [folder], output=out)
     before = {path: path.read_bytes() for path in (out / "tables").rglob("*.*") if path.is_file()}
     touch(folder / "run-00001")
-    for moment in ("analyse", "remember", "write_results", "publish"):
+    for moment in ("read_parts", "measured_runs", "remember", "write_results", "publish"):
         with monkeypatch.context() as broken:
             broken.setattr(analysis, moment, interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -321,7 +325,7 @@ def test_analysis_that_is_broken_off_leaves_the_old_tables(
         assert {path: path.read_bytes() for path in out.rglob("*.*") if path.is_file()} == before, moment
     counts.since()
     analyze(SPARK, [folder], output=out)
-    assert counts.since() == (1, 0)
+    assert counts.since() == (1, 1)
 
 
 def interrupt(*_: object) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from comparison.pipeline.bronze.runs import TraceRun
 from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold import partitions
-from comparison.pipeline.gold.run import acting, measure, together
+from comparison.pipeline.gold.partitions import PartitionTables
+from comparison.pipeline.gold.run import acting, measure, summed, together
 from comparison.pipeline.measured import Measured
 from comparison.pipeline.silver.context import KINDS, bounds_of, context_of
 from comparison.pipeline.silver.groups import groups_of
@@ -62,12 +63,15 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
     context = context_of(run, few, bounds_of(everything), groups_of(everything))
     naming = Naming(naming_rows(everything))
     parts = [reduced(_needed(part), context, naming) for part in _cut(everything, cuts)]
-    shares = [part.bundle.shared_out(buckets) for part in parts]
+    shares = [bundle.shared_out(buckets) for bundle, _ in parts]
     measured = [
         partitions.measure_partitions(Bundle.joined([share[bucket] for share in shares]), context, bucket, buckets)
         for bucket in range(buckets)
     ]
-    again = together(context, parts, partitions.added(measured), acting(everything, context))
+    figures = partitions.added([each for each, _ in measured])
+    of_partitions = PartitionTables(*map(pa.concat_tables, zip(*(tables for _, tables in measured), strict=True)))
+    sums = summed(run, context.windows, of_partitions)
+    again = together(context, [counted for _, counted in parts], figures, sums, acting(everything, context))
     assert differences(again, whole) == []
 
 
@@ -76,14 +80,12 @@ def test_run_cut_into_parts_is_measured_as_one_that_is_whole(
 def test_tables_have_what_the_twin_finds(run: TraceRun, events: list[dict[str, Any]]) -> None:
     """Row by row, what other tests only count: the owners of partitions, and how each commit was judged."""
     _, figures = measure(run, tables(events, numbered=True))
-    assert figures.intervals is not None
     names = ("view", "group", "topic", "partition", "owner", "from_ns", "until_ns", "closed_by", "gone_ns")
     assert _rows(figures.intervals, names) == Counter(
         (view, *each.key, each.owner, each.from_ns, each.until_ns, each.closed_by, each.gone_ns)
         for view in OVER_TIME
         for each in intervals_of(events, view)
     )
-    assert figures.committed is not None
     named, written = of(events, "authority_named", "authority_cleared"), of(events, "offset_written")
     clocks = oracle_commits.Clocks(run.boots, run.tolerance_ns)
     judged = Counter(

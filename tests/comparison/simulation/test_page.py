@@ -112,7 +112,7 @@ def test_a_row_of_originals_has_what_is_common_once_and_says_who_they_are() -> N
     records = Records(live=[CASE], simulated=[CASE], originals=[original])
 
     assert beside_originals(records).splitlines()[-3:] == [
-        "| `herd` | `eager` | JoinGroup 3 | moved 5–7 | moved 4–6 | moved 4–6 | 2.50–2.60 | 2.90–3.10 | 2.90–3.10 |",
+        "| `herd` | `eager` | JoinGroup 3 | moved 5–7 / 4–6 / 4–6 | 2.50–2.60 / 2.90–3.10 / 2.90–3.10 |",
         "",
         "- `eager`: Kafka",
     ]

@@ -95,8 +95,10 @@ def lines_over_time(intervals: Iterable[Interval], wanted: dict[Key, list[tuple[
     return {key: pieces_of(held[key], wanted.get(key, [])) for key in sorted({*held, *wanted})}
 
 
-def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_ns: int) -> Coverage | None:
-    """The coverage of one view in one window; None if no timeline overlaps the window."""
+def coverage_over_time(
+    lines: dict[Key, list[Piece]], window: Window, tolerance_ns: int
+) -> tuple[Coverage, FirstOverlap | None] | None:
+    """The coverage of one view in one window, and its first overlap; None if no timeline overlaps the window."""
     _, begin, end = window
     held = doubled = 0
     gaps: list[int] = []
@@ -126,15 +128,15 @@ def coverage_over_time(lines: dict[Key, list[Piece]], window: Window, tolerance_
                 firsts.append(each)
     if not is_there:
         return None
-    return Coverage(
+    coverage = Coverage(
         held=held,
         gap=sum(gaps),
         gap_longest=max(gaps, default=None),
         doubled=doubled,
         doubled_longest=max(longest, default=None),
         unsettled_until=max(unsettled, default=None),
-        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
     )
+    return coverage, min((each.as_first() for each in firsts), key=astuple, default=None)
 
 
 def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, list[str]]]:
@@ -162,8 +164,8 @@ def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
     return dict(found)
 
 
-def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
-    """The coverage of one view of records in the whole run; None without records."""
+def coverage_by_number(events: list[Event], view: str) -> tuple[Coverage, FirstOverlap | None] | None:
+    """The coverage of one view of records in the whole run, and its first overlap; None without records."""
     delivered = delivered_numbers(events, view)
     acked = acked_numbers(events) if view == SERIALS else {}
     if not delivered and not acked:
@@ -185,15 +187,15 @@ def coverage_by_number(events: list[Event], view: str) -> Coverage | None:
             if times != 1 and number in wanted:
                 unsettled.append(number + 1)
     firsts = [Overlap(key, run[0], run[-1] + 1, tuple(delivered[key][run[0]])) for key, run in _runs_of(twice)]
-    return Coverage(
+    coverage = Coverage(
         held=held,
         gap=len(gaps),
         gap_longest=max((len(run) for _, run in _runs_of(gaps)), default=None),
         doubled=doubled,
         doubled_longest=max((len(run) for _, run in _runs_of(twice)), default=None),
         unsettled_until=max(unsettled, default=None),
-        doubled_first=min((each.as_first() for each in firsts), key=astuple, default=None),
     )
+    return coverage, min((each.as_first() for each in firsts), key=astuple, default=None)
 
 
 def _runs_of(places: set[tuple[Key, int]]) -> list[tuple[Key, list[int]]]:

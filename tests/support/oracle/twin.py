@@ -83,13 +83,9 @@ def measured_of(
     found.counts = oracle_runs.counts_of(usable, every_window) + oracle_runs.set_aside(lines, usable)
     for view, pieces in lines_of_views(usable).items():
         for window in every_window:
-            coverage = oracle_cover.coverage_over_time(pieces, window, tolerance_ns)
-            if coverage is not None:
-                found.coverage[window[0], view] = coverage
+            _covered(found, window[0], view, oracle_cover.coverage_over_time(pieces, window, tolerance_ns))
     for view in (SERIALS, OFFSETS):
-        coverage = oracle_cover.coverage_by_number(usable, view)
-        if coverage is not None:
-            found.coverage[oracle_cover.WHOLE_RUN, view] = coverage
+        _covered(found, oracle_cover.WHOLE_RUN, view, oracle_cover.coverage_by_number(usable, view))
     believed, authority = intervals_of(usable, BELIEVED), intervals_of(usable, AUTHORITY)
     for number, begin, end in changed:
         if owners := oracle_runs.owners_around(authority, begin, end):
@@ -115,6 +111,16 @@ def measured_of(
     found.bystanders = oracle_bystanders.latencies_of(usable)
     found.operations = oracle_runs.operations_of(usable, oracle_runs.readings_of(usable))
     return found
+
+
+def _covered(
+    found: Measured, window: int, view: str, covered: tuple[measured.Coverage, measured.FirstOverlap | None] | None
+) -> None:
+    if covered is None:
+        return
+    found.coverage[window, view], first = covered
+    if first is not None and window == oracle_cover.WHOLE_RUN:
+        found.first_overlaps[view] = first
 
 
 def _single_events(events: list[Event], found: Measured) -> None:

@@ -1,47 +1,96 @@
-"""The part of Spark that the pipeline's jobs use, without a JVM: everything runs immediately, in this process."""
+"""The part of Spark that the pipeline's job uses, without a JVM: everything runs immediately, in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+Batches = Iterable[pa.RecordBatch]
 
 
 class InlineSpark:
-    """Stands in for a session with `parallelism` cores."""
+    """Stands in for a session with `parallelism` cores, each of which does a task at a time."""
 
     def __init__(self, parallelism: int) -> None:
-        self.sparkContext = SimpleNamespace(
-            defaultParallelism=parallelism, broadcast=_Broadcast, parallelize=_Rows.shared_out
-        )
+        self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
+        self._views = duckdb.connect(config={"threads": 1})
+
+    def addTag(self, name: str) -> None:  # noqa: N802 - Spark's name
+        """Nobody looks at them."""
+
+    def removeTag(self, name: str) -> None:  # noqa: N802 - Spark's name
+        """Likewise."""
+
+    def createDataFrame(self, rows: pa.Table, schema: StructType | None = None) -> _Frame:  # noqa: N802 - Spark's name
+        return _Frame(rows if schema is None else rows.cast(to_arrow_schema(schema)), len(rows), self._views)
+
+    @property
+    def read(self) -> _Reader:
+        return _Reader(self._views)
+
+    def sql(self, query: str) -> _Frame:
+        return _Frame(self._views.sql(query).to_arrow_table(), 1, self._views)
 
 
-class _Broadcast:
-    def __init__(self, value: Any) -> None:
-        self.value = value
+class _Conf:
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
 
-    def destroy(self) -> None:
-        del self.value
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return self._settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self._settings[name] = value
 
 
-class _Rows:
-    """An RDD by its partitions."""
+class _Reader:
+    def __init__(self, views: duckdb.DuckDBPyConnection) -> None:
+        self._views = views
 
-    def __init__(self, partitions: Iterable[list[Any]]) -> None:
-        self._partitions = list(partitions)
+    def schema(self, schema: StructType) -> _Reader:
+        return self
 
-    @classmethod
-    def shared_out(cls, values: Sequence[Any], partitions: int) -> _Rows:
-        edges = [len(values) * place // partitions for place in range(partitions + 1)]
-        return cls(list(values[low:high]) for low, high in pairwise(edges))
+    def parquet(self, *paths: str) -> _Frame:
+        return _Frame(pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths]), 1, self._views)
 
-    def mapPartitions(self, task: Callable[[Iterator[Any]], Iterator[Any]]) -> _Rows:  # noqa: N802 - Spark's name
-        return _Rows(list(task(iter(each))) for each in self._partitions)
 
-    def partitionBy(self, count: int, place: Callable[[Any], int]) -> _Rows:  # noqa: N802 - Spark's name
-        rows = self.collect()
-        return _Rows([row for row in rows if place(row[0]) % count == number] for number in range(count))
+class _Frame:
+    """A DataFrame, computed, and the number of tasks that share it."""
 
-    def collect(self) -> list[Any]:
-        return [row for each in self._partitions for row in each]
+    def __init__(self, rows: pa.Table, tasks: int, views: duckdb.DuckDBPyConnection) -> None:
+        self._rows, self._tasks, self._views = rows, tasks, views
+
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
+        self._views.register(name, self._rows)
+
+    def mapInArrow(self, task: Callable[[Batches], Batches], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
+        edges = [len(self._rows) * place // max(1, self._tasks) for place in range(self._tasks + 1)]
+        shares = [self._rows.slice(low, high - low) for low, high in pairwise(edges)]
+        found = [batch for share in shares for batch in task(iter(share.to_batches()))]
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), self._tasks, self._views)
+
+    def groupBy(self, *names: str) -> _Groups:  # noqa: N802 - Spark's name
+        return _Groups(self._rows, names, self._views)
+
+    def collect(self) -> list[tuple[object, ...]]:
+        return list(zip(*self._rows.to_pydict().values(), strict=True))
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        return self._rows
+
+
+class _Groups:
+    def __init__(self, rows: pa.Table, names: tuple[str, ...], views: duckdb.DuckDBPyConnection) -> None:
+        self._rows, self._names, self._views = rows, names, views
+
+    def applyInArrow(self, task: Callable[[pa.Table], pa.Table], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
+        keys = list(zip(*(self._rows[name].to_pylist() for name in self._names), strict=True))
+        groups = [self._rows.filter(pa.array([each == key for each in keys])) for key in dict.fromkeys(keys)]
+        found = [batch for group in groups for batch in task(group).to_batches()]
+        return _Frame(pa.Table.from_batches(found, to_arrow_schema(schema)), len(groups), self._views)

@@ -12,7 +12,8 @@ from comparison.fuzzing.judging import Judgement, judge_folder
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.tasks import finished, read_tables
+from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.results.run import Run
 from comparison.run_folder import provenance
 from comparison.scenarios.plan.configuration import configuration

@@ -13,7 +13,7 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.bronze.tables import Tables, rows_of
-from comparison.pipeline.tasks import FileRead, read_tables
+from comparison.pipeline.reading import FileRead, read_tables
 from kernel.trace.reader import Reason, read_trace
 from tests.support.trace.traces import MS, e, write_run
 

@@ -243,7 +243,7 @@ def test_delivery_that_starts_behind_an_accepted_commit_is_counted() -> None:
         "read before the commit": [written(850, "a", 5), started(900, 4)],
         "nothing was committed": [started(900, 4)],
     }
-    rows = staged(cases, lambda tables, context: [_judged(tables, context).counts().started_behind])
+    rows = staged(cases, lambda tables, context: [int(_judged(tables, context).starts_behind.sum())])
     assert {case: behind for case, (behind,) in rows.items()} == {
         "at the commit": 0,
         "behind": 1,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from comparison.pipeline.gold.cover import Ranges, coverage_of, overlaps_of, segments_of, united
-from comparison.pipeline.measured import Coverage
+from comparison.pipeline.gold.cover import Ranges, first_overlap, overlaps_of, segments_of, united
+from comparison.pipeline.measured import Coverage, FirstOverlap
 from comparison.pipeline.silver.context import Window
-from comparison.results.keys import BELIEVED
+from tests.support.trace.segments import coverage_of
 
 KEY = ("g", "t", 0)
 WHOLE = Window(-1, -100, 100)
@@ -74,18 +74,22 @@ def test_segments_of(case: str) -> None:
 def covered(
     held: list[tuple[str, int, int]], wanted: list[tuple[int, int]], *, tolerance: int = 0, window: Window = WHOLE
 ) -> Coverage:
+    segments = segments_of(ranges([each[1:] for each in held], [0] * len(held)), ranges(wanted))
+    (found,) = coverage_of(segments, overlaps_of(segments, tolerance), [window], [KEY]).values()
+    return found
+
+
+def first_of(held: list[tuple[str, int, int]], wanted: list[tuple[int, int]]) -> FirstOverlap | None:
     names = sorted({name for name, *_ in held})
     spans = ranges([each[1:] for each in held], [names.index(name) for name, *_ in held])
-    segments = segments_of(spans, ranges(wanted))
-    found = coverage_of(BELIEVED, segments, overlaps_of(segments, tolerance), spans, [window], [KEY], names)
-    return found[window.number, BELIEVED]
+    return first_overlap(overlaps_of(segments_of(spans, ranges(wanted)), 0), spans, [KEY], names)
 
 
 @pytest.mark.parametrize("case", [case for case, (*_, rows) in CASES.items() if any(row[2] == 2 for row in rows)])
 def test_first_overlap_names_two_that_held(case: str) -> None:
     held, wanted, rows = CASES[case]
     first = next(row for row in rows if row[2] == 2)
-    found = covered(held, wanted).doubled_first
+    found = first_of(held, wanted)
     assert found is not None
     assert (found.low, found.high, {found.owner, found.other}) == (*first[:2], {*first[4:]})
 

@@ -8,13 +8,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comparison.pipeline.gold.cover import Ranges, added, coverage_of, overlaps_of, segment_table, segments_of, united
+from comparison.pipeline.gold.cover import (
+    Ranges,
+    first_overlap,
+    overlaps_of,
+    segment_table,
+    segments_of,
+    united,
+)
 from comparison.pipeline.measured import Coverage
 from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED, SERIALS
 from tests.support.oracle import cover as oracle_cover
 from tests.support.oracle.cover import WHOLE_RUN, Piece, coverage_over_time, pieces_of
 from tests.support.properties import examples
+from tests.support.trace.segments import coverage_of
 
 KEYS = [("g", "t", 0), ("g", "t", 1), ("h", "t", 0)]
 OWNERS = ["a", "b", "c"]
@@ -46,9 +54,8 @@ def lines(held: Held, wanted: Wanted) -> dict[tuple[str, str, int], list[Piece]]
 
 
 def swept(held: Held, wanted: Wanted, tolerance: int, windows: list[Window], view: str = BELIEVED) -> dict:
-    holding = ranges([*held])
-    segments = segments_of(holding, united(ranges([*wanted]).not_empty()))
-    return coverage_of(view, segments, overlaps_of(segments, tolerance), holding, windows, KEYS, OWNERS)
+    segments = segments_of(ranges([*held]), united(ranges([*wanted]).not_empty()))
+    return coverage_of(segments, overlaps_of(segments, tolerance), windows, KEYS, view)
 
 
 @MANY
@@ -59,28 +66,26 @@ def test_coverage_is_that_of_the_pieces(held: Held, wanted: Wanted, tolerance: i
     for each in (whole, window):
         ends = (each.number, each.from_ns, each.until_ns)
         if (coverage := coverage_over_time(lines(held, wanted), ends, tolerance)) is not None:
-            expected[each.number, BELIEVED] = coverage
+            expected[each.number, BELIEVED], _ = coverage
     assert swept(held, wanted, tolerance, [whole, window]) == expected
+
+
+@MANY
+@given(HELD, TOLERANCES)
+def test_first_overlap_is_that_of_the_pieces(held: Held, tolerance: int) -> None:
+    holding = ranges([*held])
+    overlaps = overlaps_of(segments_of(holding, Ranges.none()), tolerance)
+    expected = coverage_over_time(lines(held, []), (WHOLE_RUN, -100, 100), tolerance)
+    assert first_overlap(overlaps, holding, KEYS, OWNERS) == (expected[1] if expected else None)
 
 
 @MANY
 @given(HELD, WANTED)
 def test_numbers_of_records_have_no_windows(held: Held, wanted: Wanted) -> None:
-    """They are no times: the first window has all of them, the others none."""
-    windows = [Window(WHOLE_RUN, 5, 6), Window(0, 0, 12)]
+    """They are no times: the whole run has all of them, the other windows none."""
+    windows = [Window(WHOLE_RUN, -100, 100), Window(0, 0, 12)]
     expected = coverage_over_time(lines(held, wanted), (WHOLE_RUN, -100, 100), 0)
-    assert swept(held, wanted, 0, windows, SERIALS) == ({} if expected is None else {(WHOLE_RUN, SERIALS): expected})
-
-
-@MANY
-@given(HELD, WANTED, TOLERANCES, WINDOWS)
-def test_coverage_of_sets_of_partitions_adds_up(held: Held, wanted: Wanted, tolerance: int, window: Window) -> None:
-    windows = [Window(WHOLE_RUN, -100, 100), window]
-    parts = [
-        swept([row for row in held if row[0] == key], [row for row in wanted if row[0] == key], tolerance, windows)
-        for key in range(len(KEYS))
-    ]
-    assert added(parts) == swept(held, wanted, tolerance, windows)
+    assert swept(held, wanted, 0, windows, SERIALS) == ({} if expected is None else {(WHOLE_RUN, SERIALS): expected[0]})
 
 
 @MANY

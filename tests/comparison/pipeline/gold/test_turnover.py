@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from comparison.pipeline.gold.ownership import authority, believed
-from comparison.pipeline.gold.turnover import kept_through, owners_around, turnover_of
+from comparison.pipeline.gold.run import measure
+from comparison.pipeline.gold.turnover import kept_through, owners_around
 from comparison.pipeline.measured import Round
 from comparison.pipeline.silver.deliveries import claims_of, delivered_of
 from comparison.pipeline.silver.naming import Naming, naming_rows
-from tests.support.trace.traces import MS, context, e, tables
+from tests.support.trace.traces import MS, context, e, tables, traced_run
 
 
 def change(at_ms: float, name: str = "join") -> dict:
@@ -87,10 +88,8 @@ TURNOVER = {
 def test_partitions_moved_and_partitions_taken_from_members_that_stay(
     case: str, moved: int | None, stopped: int | None, stopped_kept: int | None
 ) -> None:
-    found = tables(TURNOVER[case])
-    around = context(found)
-    turned_over = turnover_of(believed(claims_of(found, around), around), around.change_windows)
-    rows = [(row.moved, row.stopped, row.stopped_kept) for row in turned_over.values()]
+    turnover = measure(traced_run(), tables(TURNOVER[case]))[0].turnover
+    rows = [(row.moved, row.stopped, row.stopped_kept) for row in turnover.values()]
     assert rows == ([(moved, stopped, stopped_kept)] if moved is not None else [])
 
 

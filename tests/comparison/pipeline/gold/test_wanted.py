@@ -21,7 +21,7 @@ def test_partitions_that_should_be_owned_are_those_with_records_or_owners() -> N
         "both": [acked, ownership_changed(2, "assigned", "t0 t1"), ownership_changed(3, "assigned", "t1")],
         "none": [],
     }
-    rows = staged(cases, lambda tables, context: known_partitions(reduced(tables, context).bundle, context))
+    rows = staged(cases, lambda tables, context: known_partitions(reduced(tables, context)[0], context))
     assert sorted(partition for _, _, partition in rows["both"]) == [0, 1, 5]
     assert rows["none"] == []
 
@@ -41,7 +41,7 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic() -> None:
 
     def stage(tables: Tables, context: Context) -> list[tuple[str, int, int]]:
         keys = Keys()
-        wanted = wanted_ranges(keys, reduced(tables, context).bundle, context, 0, 1)
+        wanted = wanted_ranges(keys, reduced(tables, context)[0], context, 0, 1)
         places = [f"{topic}{partition}" for _, topic, partition in (keys.meanings[key] for key in wanted.keys.tolist())]
         return sorted(zip(places, (wanted.lows // MS).tolist(), (wanted.highs // MS).tolist(), strict=True))
 

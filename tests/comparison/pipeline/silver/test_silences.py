@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from comparison.pipeline.gold.partitions import PartitionFigures
 from comparison.pipeline.gold.run import measure, together
 from comparison.pipeline.silver.reduce import reduced
+from comparison.pipeline.sums.queries import NO_SUMS
 from tests.support.trace.traces import MS, context, e, tables, traced_run
 
 TOLERANCE_MS = 1
@@ -70,7 +72,9 @@ def test_parts_of_a_run_give_what_the_whole_run_gives() -> None:
     started = e(-1_000, "m1", "member_started", member="a", group="g")
     answers = [answered(0), answered(1_000), answered(2_000)]
     whole = tables([started, *answers, removed(4_500)])
-    about, figures = context(whole), measure(traced_run(), whole)[1]
-    parts = [reduced(tables([each]), about) for each in answers]
-    assert together(about, parts, figures, []).silences == measure(traced_run(), whole)[0].silences
-    assert [each.longest_ns for each in together(about, parts, figures, []).silences] == [(3_500 + TOLERANCE_MS) * MS]
+    about, figures = context(whole), PartitionFigures()
+    parts = [reduced(tables([each]), about)[1] for each in answers]
+    assert together(about, parts, figures, NO_SUMS, []).silences == measure(traced_run(), whole)[0].silences
+    assert [each.longest_ns for each in together(about, parts, figures, NO_SUMS, []).silences] == [
+        (3_500 + TOLERANCE_MS) * MS
+    ]

@@ -119,9 +119,7 @@ def test_supported_masters_are_understood(url: str, kind: MasterKind, cores: int
     assert (master.kind, master.cores) == (kind, cores)
 
 
-@pytest.mark.parametrize(
-    "url", ["", "foo://bar", "k8s://https://h:1", "mesos://h:1", "local[x]", "local[0]", "sprk://h:1"]
-)
+@pytest.mark.parametrize("url", ["", "foo://bar", "mesos://h:1", "local[x]", "local[0]", "sprk://h:1"])
 def test_other_masters_are_refused_with_those_that_are_supported(url: str) -> None:
     with pytest.raises(EnvironmentFault, match=r"is not supported. Use local\[\*\].*spark://HOST:PORT"):
         parse_master(url)
@@ -133,6 +131,11 @@ def test_other_masters_are_refused_with_those_that_are_supported(url: str) -> No
 def test_malformed_addresses_are_refused(url: str) -> None:
     with pytest.raises(EnvironmentFault, match=r"is malformed. Use spark://HOST:PORT"):
         parse_master(url)
+
+
+def test_kubernetes_is_passed_on() -> None:
+    master = parse_master("k8s://https://10.0.0.5:6443")
+    assert (master.kind, master.addresses) == (MasterKind.KUBERNETES, (("10.0.0.5", 6443),))
 
 
 def test_yarn_needs_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def test_pipeline_is_imported_from_the_zip_without_the_modules_of_the_driver(tmp
     command = [sys.executable, "-c", IMPORTING, str(archive)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert "comparison.pipeline.tasks" in done.stdout.split()
+    assert "comparison.pipeline.job" in done.stdout.split()
 
 
 def test_equal_code_makes_an_equal_zip(tmp_path: Path) -> None:

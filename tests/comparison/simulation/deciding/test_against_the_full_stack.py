@@ -11,7 +11,8 @@ import pytest
 from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import find_runs
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.tasks import finished, read_tables
+from comparison.pipeline.judged import finished
+from comparison.pipeline.reading import read_tables
 from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration

@@ -1,0 +1,20 @@
+-- The longest time for which somebody held a partition beside another, without a pause, in each window and view.
+WITH doubled AS (
+  SELECT *, lag(high) OVER (PARTITION BY run_id, view, group_id, topic, partition ORDER BY low) AS high_before
+  FROM segments
+  WHERE counts_as_overlap
+), numbered AS (
+  SELECT *, sum(CASE WHEN low = high_before THEN 0 ELSE 1 END)
+              OVER (PARTITION BY run_id, view, group_id, topic, partition ORDER BY low) AS stretch
+  FROM doubled
+), stretches AS (
+  SELECT run_id, view, min(low) AS low, max(high) AS high
+  FROM numbered
+  GROUP BY run_id, view, group_id, topic, partition, stretch
+)
+SELECT o.run_id, w.number, o.view,
+       max(least(o.high, w.until_ns) - greatest(o.low, w.from_ns)) AS doubled_longest
+FROM stretches o
+JOIN windows w ON w.run_id = o.run_id AND o.low < w.until_ns AND o.high > w.from_ns AND w.from_ns < w.until_ns
+WHERE w.number = -1 OR o.view NOT IN ('offsets', 'serials')
+GROUP BY o.run_id, w.number, o.view
