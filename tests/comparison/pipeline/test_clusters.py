@@ -55,7 +55,7 @@ sys.stdout.buffer.write(msgspec.json.encode(found))
 """
 
 
-@pytest.fixture(scope="module", params=[pytest.param(LOCAL_CLUSTER, marks=pytest.mark.long), "standalone"])
+@pytest.fixture(scope="module", params=[LOCAL_CLUSTER, pytest.param("standalone", marks=pytest.mark.long)])
 def master(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster") / "standalone"
     with standalone_cluster(folder) if request.param == "standalone" else nullcontext(request.param) as url:
