@@ -176,9 +176,10 @@ class Cell:
             began = descendants(child)
             ended_before = child.poll() is not None
             if not ended_before:
-                watch = Watch(child.pid)
-                self.send(child.pid, self.by)
-                watch.wait(child)
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself since
+                    watch = Watch(child.pid)
+                    self.send(child.pid, self.by)
+                    watch.wait(child)
             wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")
         except WaitTimeout as error:
             child.kill()

@@ -53,7 +53,7 @@ def test_setting_that_spark_itself_finds_wrong_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--master", "k8s://https://h:1"), "is not supported. Use local[*]"),
+        (("--master", "mesos://h:1"), "is not supported. Use local[*]"),
         (("--memory", "1"), "--memory '1' is not a size. Give a number with a unit"),
         (("--spark-conf", "spark.master=local"), "spark.master cannot be set: use --master"),
         (("--spark-conf", "spark"), "'spark' is not a setting. Use key=value"),
@@ -74,5 +74,5 @@ def test_run_refuses_a_wrong_setting_before_it_starts_anything(
     own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert code_of("run", "join", "--spark-conf", "spark.remote=x") == Exit.USAGE
-    assert capsys.readouterr().err == "Error: spark.remote cannot be set: Spark Connect is not supported.\n"
+    assert capsys.readouterr().err == "Error: spark.remote cannot be set: use --master sc://HOST:PORT.\n"
     assert not list(own_folder.iterdir())
