@@ -76,6 +76,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """DuckDB complains at length of what it was not given back."""
+    gc.unfreeze()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, help="the seed of every scenario of the failure-injection tests (default: one of their own)"

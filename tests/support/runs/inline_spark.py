@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 Batches = Iterable[pa.RecordBatch]
+Views = dict[str, pa.Table]
 
 
 class InlineSpark:
@@ -19,7 +20,7 @@ class InlineSpark:
 
     def __init__(self, parallelism: int) -> None:
         self.conf = _Conf({"spark.sql.shuffle.partitions": str(parallelism)})
-        self._views = duckdb.connect(config={"threads": 1})
+        self._views: Views = {}
 
     def addTag(self, name: str) -> None:  # noqa: N802 - Spark's name
         """Nobody looks at them."""
@@ -35,7 +36,10 @@ class InlineSpark:
         return _Reader(self._views)
 
     def sql(self, query: str) -> _Frame:
-        return _Frame(self._views.sql(query).to_arrow_table(), 1, self._views)
+        with duckdb.connect(config={"threads": 1}) as database:
+            for name, table in self._views.items():
+                database.register(name, table)
+            return _Frame(database.sql(query).to_arrow_table(), 1, self._views)
 
 
 class _Conf:
@@ -50,7 +54,7 @@ class _Conf:
 
 
 class _Reader:
-    def __init__(self, views: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, views: Views) -> None:
         self._views = views
 
     def schema(self, schema: StructType) -> _Reader:
@@ -63,11 +67,11 @@ class _Reader:
 class _Frame:
     """A DataFrame, computed, and the number of tasks that share it."""
 
-    def __init__(self, rows: pa.Table, tasks: int, views: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, rows: pa.Table, tasks: int, views: Views) -> None:
         self._rows, self._tasks, self._views = rows, tasks, views
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802 - Spark's name
-        self._views.register(name, self._rows)
+        self._views[name] = self._rows
 
     def mapInArrow(self, task: Callable[[Batches], Batches], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
         edges = [len(self._rows) * place // max(1, self._tasks) for place in range(self._tasks + 1)]
@@ -86,7 +90,7 @@ class _Frame:
 
 
 class _Groups:
-    def __init__(self, rows: pa.Table, names: tuple[str, ...], views: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, rows: pa.Table, names: tuple[str, ...], views: Views) -> None:
         self._rows, self._names, self._views = rows, names, views
 
     def applyInArrow(self, task: Callable[[pa.Table], pa.Table], schema: StructType) -> _Frame:  # noqa: N802 - Spark's name
