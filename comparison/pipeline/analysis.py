@@ -217,11 +217,13 @@ def _sums(
     tables: Path,
 ) -> dict[str, Sums]:
     """What the queries over their tables say of the runs that were measured."""
-    firsts = {place: rows[0] for place, rows in of_run.items() if not any(row.broken for row in rows)}
-    buckets = {of.bucket + share for task in tasks for of in task.runs for share in range(of.buckets)}
-    if not firsts:
+    measured = {place: rows for place, rows in of_run.items() if not any(row.broken for row in rows)}
+    if not measured:
         return {}
-    windows = windows_of((runs[place].run_id, row.context.windows) for place, row in firsts.items() if row.context)
+    first = {of.place: of.bucket for task in tasks for of in task.runs}
+    buckets = {first[place] + row.share for place, rows in measured.items() for row in rows}  # others may have no files
+    contexts = {place: rows[0].context for place, rows in measured.items()}
+    windows = windows_of((runs[place].run_id, each.windows) for place, each in contexts.items() if each)
     return job.sums(spark, sorted(buckets), windows, tables)
 
 

@@ -35,10 +35,11 @@ def sizes_of(folder: Path) -> dict[str, int]:
 
 def free_number(folder: Path) -> int:
     """The first number that no part of any table has, nor any with a higher one."""
-    return 1 + max(map(_number, _files(folder, (*READ, *MEASURED))), default=-1)
+    return 1 + max(map(number_of, _files(folder, (*READ, *MEASURED))), default=-1)
 
 
-def _number(path: Path) -> int:
+def number_of(path: Path) -> int:
+    """Of a file of a table: its part's or its bucket's."""
     return int(path.stem.rpartition("-")[2])
 
 
@@ -65,7 +66,7 @@ def carry(
     for path in _files(folder, names):
         target = other / path.relative_to(folder)
         is_measured = path.relative_to(folder).parts[0] in MEASURED
-        there = _runs_in(path) if is_measured else list(held.get(_number(path), ()))
+        there = _runs_in(path) if is_measured else list(held.get(number_of(path), ()))
         if not there and not is_measured:
             continue  # a part that nothing is known of
         kept = [run_id for run_id in there if run_id in runs]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from comparison.pipeline.bronze.chunks import WHOLE_RUN_BYTES
 from comparison.pipeline.bronze.tables import write_table
-from comparison.pipeline.carried import MEASURED, READ
+from comparison.pipeline.carried import MEASURED, READ, number_of
 from comparison.pipeline.reading import PartRead
 from comparison.pipeline.remembered import ReadParts
 
@@ -43,7 +43,7 @@ def compacted(folder: Path, read: ReadParts) -> ReadParts:
     """Put small files of the tables in `folder` together; what is then in each part of the events."""
     for name in MEASURED:
         files = sorted((folder / name).glob("part-*.parquet"))
-        for group in _grouped([_Sized((_number(path),), path.stat().st_size) for path in files], _MEASURED_BYTES):
+        for group in _grouped([_Sized((number_of(path),), path.stat().st_size) for path in files], _MEASURED_BYTES):
             _join(folder / name, group.numbers)
     whole = sorted((part for part in read.parts if part.whole), key=lambda part: part.number)
     groups = _grouped([_Sized((part.number,), _size(part)) for part in whole], WHOLE_RUN_BYTES)
@@ -63,10 +63,6 @@ def _grouped(files: Sequence[_Sized], limit: int) -> list[_Sized]:
             break
         small[place : place + 2] = [_Sized(small[place].numbers + small[place + 1].numbers, size)]
     return [each for each in small if len(each.numbers) > 1]
-
-
-def _number(path: Path) -> int:
-    return int(path.stem.rpartition("-")[2])
 
 
 def _size(part: Part) -> int:

@@ -18,6 +18,7 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.generated.runs import Faults, write_synthetic
 from comparison.pipeline.remembered import ReadParts
+from tests.comparison.pipeline.test_bad_runs import add_changes
 from tests.support.properties import examples
 from tests.support.runs.inline_spark import InlineSpark
 
@@ -76,6 +77,24 @@ def test_whole_run_has_every_table(whole: dict[str, Any]) -> None:
         "waits",
     }  # an invented run has none
     assert whole["run"]["quarantined"] == {"not JSON": 1, "torn": 1}
+
+
+def test_cut_run_that_cannot_be_measured_touches_no_other(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        write_synthetic(tmp_path / name, events_min=400, members=3, partitions=4, seed=5)
+    add_changes(tmp_path / "bad" / "trace")
+    runs = find_runs([tmp_path])
+    parts = parts_of(runs, 2, 20_000, 0)
+    assert min(Counter(part.chunks[0].run for part in parts).values()) > 1
+    spark, tables = cast("SparkSession", InlineSpark(2)), tmp_path / "tables"
+    read = ReadParts(parts, read_parts(spark, runs, parts, tables))
+    found = measured_runs(spark, runs, [0, 1], read, tables, count(len(parts)))
+    bad, good = (found[place] for place in (0, 1))
+    assert [run.folder.name for run in runs] == ["bad", "good"]
+    assert bad.problems[0].startswith("the run cannot be analysed")
+    alone = measured_runs(spark, runs, [1], read, tmp_path / "tables", count(1_000))
+    assert (good.metrics, good.verdicts) == (alone[1].metrics, alone[1].verdicts)
+    assert good.metrics["delivered"]
 
 
 def test_run_in_parts_has_the_results_and_the_tables_of_the_whole(
