@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from coordinator.groups.effects import Turn
+    from kernel.trace.words import Clearing, Removal
 
 
 class Owner(NamedTuple):
@@ -36,7 +37,13 @@ def trace_named(group_id: str, generation: int, owners: Iterable[Owner], turn: T
 
 
 def trace_cleared(
-    group_id: str, generation: int, owners: Iterable[Owner], reason: str, turn: Turn, *, ended: int | None = None
+    group_id: str,
+    generation: int,
+    owners: Iterable[Owner],
+    reason: Clearing | Removal,
+    turn: Turn,
+    *,
+    ended: int | None = None,
 ) -> None:
     """These owners no longer own their partitions; `ended` is their generation if it is not the current one."""
     for topic, partition, owner in owners:

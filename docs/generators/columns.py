@@ -31,7 +31,7 @@ HEADER: Mapping[str, Column] = MappingProxyType(
         "schema": C("version of this format"),
         "run": C("the run's id, the same in all files of a run"),
         "scenario": C("name of the scenario"),
-        "design": C("name of the design"),
+        "design": C("name of the design; '' of a broker that was started by hand"),
         "role": C("`member`, `broker`, `runner`, `proxy`, `observer` or `bystander`"),
         "implementation": C("`ours`, or `original` for a consumer of Kafka's"),
         "process": C("the process that writes the file, `<process>.jsonl`"),
@@ -145,12 +145,10 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
             "`late_write`, `late_offset`, `late_commit`: what the frozen one was answered"
         ),
         ("authority_cleared", "reason"): C(
-            "`generation ended`, `delete` of the owner znode, `session`, `leave`, or `gone`: found missing by `watch`; "
-            "of a KIP-848 group `revoked`, or why its member was removed"
+            "why: `delete` of the owner znode, `revoked` from a member of a KIP-848 group, or why its member left"
         ),
         ("group_member_left", "reason"): C(
-            "`leave`; `session`: expired; `fenced`: replaced by another of its name; in `server` also `id gone`, "
-            "`not stopped in time` and `not started in time`; of a KIP-848 group also `not revoked in time`"
+            "why: its session expired, another of its name has `fenced` it, `watch` found it `gone`, ..."
         ),
         ("zk_op", "latency_ns"): C(
             "from sending the request to its answer, or to its failure",

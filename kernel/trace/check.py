@@ -134,6 +134,8 @@ _TYPES: Mapping[Type, tuple[type, Callable[..., bool] | None, str]] = MappingPro
     }
 )
 _NULLABLE_COMMON = frozenset({"member", "stream"})
+#: Of a field with more words, none is named.
+_NAMED_WORDS_MAX = 20
 
 
 def _check(
@@ -142,9 +144,14 @@ def _check(
     check = _FieldCheck(name, type_, *_TYPES[type_], may_be_null, may_be_absent)
     if words is None:
         return check
-    return check._replace(
-        is_good=frozenset(words).__contains__, otherwise=f"is not {', '.join(words[:-1])} or {words[-1]}"
-    )
+    return check._replace(is_good=frozenset(words).__contains__, otherwise=f"is not {_any_of(words)}")
+
+
+def _any_of(words: Sequence[str]) -> str:
+    if len(words) > _NAMED_WORDS_MAX:
+        return f"one of its {len(words)} words"
+    *others, last = (word or "''" for word in words)
+    return f"{', '.join(others)} or {last}"
 
 
 def _type_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:

@@ -1,15 +1,17 @@
 """The words of fields that have only a few: a line with any other word is unusable (`kernel.trace.check`).
 
-Whatever reads a trace may rely on them. Words that a user, a broker or ZooKeeper chooses are no such field: faults and
-changes, which scenarios of one's own may add, names, errors, and reasons.
+Whatever reads a trace may rely on them. Fields whose words others choose are not among them: faults and changes, which
+scenarios of one's own may add; names, and errors of brokers and of ZooKeeper. Nor are those that only people read, as
+why a member rebalances or what moved a group on.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from kernel.designs import DESIGN_NAMES
 from kernel.trace.events import PHASES, Implementation, Role
 
 if TYPE_CHECKING:
@@ -23,6 +25,33 @@ class TimeSource(StrEnum):
     SIMULATED = "simulated"
 
 
+#: Why a member is no longer in its group.
+Removal: TypeAlias = Literal[
+    "leave",
+    "session",  # it expired
+    "fenced",  # replaced by another of its name
+    "gone",  # found missing by an observer, which does not know more
+    "id gone",  # server: its id znode
+    "not stopped in time",
+    "not started in time",
+    "not rejoined",
+    "not synced",
+    "not revoked in time",
+    "group is full",
+    "metadata too large",
+]
+#: Why the authority no longer names the owner of a partition, beside the removal of its member.
+Clearing: TypeAlias = Literal["generation ended", "delete", "revoked", "became a consumer group"]
+#: The requests that we send (kernel.wire.versions.Api).
+_APIS = (
+    *("Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup"),
+    *("Heartbeat", "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "ApiVersions", "CreateTopics"),
+    *("DeleteTopics", "DeleteRecords", "InitProducerId", "OffsetForLeaderEpoch", "AddPartitionsToTxn"),
+    *("AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit", "DescribeConfigs", "AlterConfigs"),
+    *("DescribeLogDirs", "CreatePartitions", "DeleteGroups", "ElectLeaders", "IncrementalAlterConfigs"),
+    *("OffsetDelete", "DescribeCluster", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ListConfigResources"),
+    *("DescribeTopicPartitions", "AwaitCommand", "CommitOwned", "DescribeLoop"),
+)
 #: The states of groups in all designs that have a coordinator.
 _GROUP_STATES = (
     "Empty",
@@ -49,11 +78,19 @@ WORDS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         ("session_changed", "state"): ("connected", "suspended", "lost", "closed"),
         ("zk_op", "op"): ("create", "delete", "exists", "getData", "getChildren", "setData", "sync", "multi"),
         ("zk_notified", "event"): ("created", "deleted", "changed", "children", "none"),
+        ("request_answered", "api"): _APIS,
+        ("authority_cleared", "reason"): (*get_args(Clearing), *get_args(Removal)),
         ("group_changed", "state"): _GROUP_STATES,
+        ("group_member_left", "reason"): get_args(Removal),
         ("bystander_op", "op"): ("getData", "setData"),
     }
 )
 #: The same of the header.
 HEADER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"role": tuple(Role), "implementation": tuple(Implementation), "clock": tuple(TimeSource)}
+    {
+        "design": (*DESIGN_NAMES, ""),  # a broker that was started by hand knows none
+        "role": tuple(Role),
+        "implementation": tuple(Implementation),
+        "clock": tuple(TimeSource),
+    }
 )

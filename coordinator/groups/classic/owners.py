@@ -13,6 +13,7 @@ from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Malfo
 if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
     from coordinator.groups.effects import Turn
+    from kernel.trace.words import Clearing
 
 
 def name(group: Group, turn: Turn) -> None:
@@ -40,7 +41,7 @@ def rename(group: Group, former: str, successor: str, turn: Turn) -> None:
     group.named = renamed
 
 
-def clear(group: Group, ended: int, reason: str, turn: Turn) -> None:
+def clear(group: Group, ended: int, reason: Clearing, turn: Turn) -> None:
     """Trace that all ownership ended with the generation `ended`."""
     trace_cleared(group.id, group.generation, group.named, reason, turn, ended=ended)
     group.named = []

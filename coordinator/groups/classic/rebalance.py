@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
     from coordinator.groups.classic.member import Member
     from coordinator.groups.effects import Turn
+    from kernel.trace.words import Removal
 
 
 def rebalance_or_complete(group: Group, trigger: GroupTrigger, turn: Turn) -> None:
@@ -131,7 +132,7 @@ def current_generation(group: Group, member: Member, *, with_members: bool) -> J
 # -- removing members ------------------------------------------------------------------------------------------------
 
 
-def drop(group: Group, member: Member, reason: str, turn: Turn) -> None:
+def drop(group: Group, member: Member, reason: Removal, turn: Turn) -> None:
     """Remove a member. Its parked join gets UNKNOWN_MEMBER_ID; its parked sync is never answered, as in Kafka."""
     group.answer_join(member, JoinAnswer(error=Error.UNKNOWN_MEMBER_ID, member_id=""), turn)
     if member.parked_sync is not None:
@@ -141,7 +142,7 @@ def drop(group: Group, member: Member, reason: str, turn: Turn) -> None:
     turn.trace("group_member_left", group=group.id, id=member.id, reason=reason)
 
 
-def drop_and_rebalance(group: Group, member: Member, reason: str, trigger: GroupTrigger, turn: Turn) -> None:
+def drop_and_rebalance(group: Group, member: Member, reason: Removal, trigger: GroupTrigger, turn: Turn) -> None:
     drop(group, member, reason, turn)
     rebalance_or_complete_unless_empty(group, trigger, turn)
 

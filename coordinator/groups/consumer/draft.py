@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer_records import ConsumerChange, ConsumerKey, ConsumerRecord, CurrentRecord
     from coordinator.groups.effects import TraceEvent, Turn
     from coordinator.groups.records import StoredChange
+    from kernel.trace.words import Removal
 
 
 class Conversions(Protocol):
@@ -58,7 +59,7 @@ class Draft:
     group: ConsumerGroup
     settings: ConsumerSettings
     topics: Topics
-    removed: str = LEFT  #: why the members are removed that it removes
+    removed: Removal = LEFT  #: why the members are removed that it removes
     conversions: Conversions | None = None  #: between types of groups; None where there is only this one
     batch: Batch = field(default_factory=Batch)
     then: Callable[[Turn], None] | None = None  #: when the records are durable

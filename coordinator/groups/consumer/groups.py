@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord, RegexRecord
     from coordinator.groups.effects import TimerKey, Turn
     from coordinator.groups.requests import Leave
+    from kernel.trace.words import Removal
 
 
 class ConsumerGroups:
@@ -83,7 +84,7 @@ class ConsumerGroups:
             if group.epoch:
                 traces.trace_ended(group, traces.MOVED, turn)
 
-    def draft(self, group_id: str, removed: str = traces.LEFT) -> Draft:
+    def draft(self, group_id: str, removed: Removal = traces.LEFT) -> Draft:
         """For a request to a group that exists; `removed` is why members are removed by it."""
         return Draft(self.groups[group_id], self.settings_of(group_id), self.topics, removed, self.conversions)
 
@@ -96,7 +97,7 @@ class ConsumerGroups:
         if error is not None:
             turn.reply(request.token, ConsumerHeartbeatAnswer(error))
             return
-        removed = traces.LEFT if request.epoch < JOINING else traces.REPLACED
+        removed: Removal = traces.LEFT if request.epoch < JOINING else traces.REPLACED
         # One that is being deleted is the same group: if that fails, everything that followed did not happen, either.
         at = group or self.groups.get(request.group_id) or ConsumerGroup(request.group_id)
         draft = Draft(at, settings, self.topics, removed, self.conversions)

@@ -7,7 +7,7 @@ every rebalance has a beginning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from coordinator.groups.authority import Owner, trace_cleared, trace_named
 from coordinator.groups.consumer.states import ConsumerGroupState
@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer_records import ConsumerKey, ConsumerRecord
     from coordinator.groups.effects import TraceEvent
     from coordinator.groups.partitions import Partitions
+    from kernel.trace.words import Removal
 
     Records = Mapping[ConsumerKey, ConsumerRecord | None]
 
 #: Why members are removed.
-LEFT, SILENT, REPLACED, SLOW = "leave", "session", "fenced", "not revoked in time"
-NOT_REJOINED, NOT_SYNCED = "not rejoined", "not synced"
+LEFT: Final = "leave"
+SILENT: Final = "session"
+REPLACED: Final = "fenced"
+SLOW: Final = "not revoked in time"
+NOT_REJOINED: Final = "not rejoined"
+NOT_SYNCED: Final = "not synced"
 #: The same as the reason of a new epoch.
-_REMOVED: Mapping[str, str] = {
+_REMOVED: Mapping[Removal, str] = {
     LEFT: "member left",
     SILENT: "session expired",
     REPLACED: "static member replaced",
@@ -39,17 +44,19 @@ _REMOVED: Mapping[str, str] = {
     NOT_SYNCED: "member did not sync in time",
 }
 #: The same by the timer that has fired.
-WHY: Mapping[TimerKind, str] = {
+WHY: Mapping[TimerKind, Removal] = {
     TimerKind.CONSUMER_SESSION: SILENT,
     TimerKind.REVOCATION: SLOW,
     TimerKind.REJOIN: NOT_REJOINED,
     TimerKind.RESYNC: NOT_SYNCED,
 }
-_REVOKED = "revoked"
+_REVOKED: Final = "revoked"
 DELETED, MOVED, RETIRED = "deleted", "coordinator moved", "became a classic group"
 
 
-def events_of(group: ConsumerGroup, batch: Batch, removed: str, topics: Topics, turn: Turn) -> tuple[TraceEvent, ...]:
+def events_of(
+    group: ConsumerGroup, batch: Batch, removed: Removal, topics: Topics, turn: Turn
+) -> tuple[TraceEvent, ...]:
     """Of a batch that the group has applied; `removed` is why the members are removed that it removes."""
     later = Turn(turn.now, turn.limits)
     was: Records = dict(reversed(batch.before))
@@ -98,7 +105,9 @@ def trace_ended(group: ConsumerGroup, reason: str, turn: Turn) -> None:
         _change(group, ConsumerGroupState.DEAD, reason, turn)
 
 
-def _trace_members(group: ConsumerGroup, was: Records, now: Records, removed: str, topics: Topics, turn: Turn) -> None:
+def _trace_members(
+    group: ConsumerGroup, was: Records, now: Records, removed: Removal, topics: Topics, turn: Turn
+) -> None:
     """Partitions are given up first, then taken."""
     moves = [
         (key.member_id, cast("CurrentRecord | None", was[key]), cast("CurrentRecord | None", now[key]))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from coordinator.groups.effects import Turn
     from coordinator.groups.errors import Error
     from coordinator.groups.server.group import AssignmentSettings, GroupContext, ServerGroup
+    from kernel.trace.words import Removal
 
 
 def advance(group: ServerGroup, context: GroupContext, turn: Turn) -> None:
@@ -70,7 +71,7 @@ def round_timer_fired(group: ServerGroup, context: GroupContext, turn: Turn) -> 
     advance(group, context, turn)
 
 
-def _drop(group: ServerGroup, why: str, turn: Turn) -> None:
+def _drop(group: ServerGroup, why: Removal, turn: Turn) -> None:
     """Drop late members. Their ids still exist, so they rejoin once they acknowledge a stop."""
     for member_id in group.late:
         group.dropped.add(member_id)

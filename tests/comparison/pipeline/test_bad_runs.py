@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -118,16 +118,10 @@ def add_changes(trace: Path) -> None:
         file.writelines(lines)
 
 
-def notify_of(event: str) -> Callable[[Path], None]:
-    """Insert a watch event of this kind."""
-    fields = {"seq": 9, "ns": 9, "process": "m1", "member": None, "stream": None, "cause": "", "kind": "zk_notified"}
-    return lambda trace: insert(trace / "m1.jsonl", 3, json.dumps({**fields, "path": "/a", "event": event}).encode())
-
-
-def want_a_topic(trace: Path) -> None:
-    event = {"seq": 9, "ns": 9, "process": "runner", "member": None, "stream": None, "cause": ""}
-    line = json.dumps(event | {"kind": "topic_wanted", "topic": "t", "wanted": 10**12})
-    insert(trace / "runner.jsonl", 3, line.encode())
+def event(process: str, kind: str, **fields: Any) -> Callable[[Path], None]:
+    """Insert an event as the third line of a process's file."""
+    common = {"seq": 9, "ns": 9, "kind": kind, "process": process, "member": None, "stream": None, "cause": ""}
+    return lambda trace: insert(trace / f"{process}.jsonl", 3, json.dumps({**common, **fields}).encode())
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -164,16 +158,28 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         "bad/trace/m1.jsonl:4: flawed event (first to last is not a range of records)",
     ),
     "a topic of 10^12 partitions": (
-        want_a_topic,
+        event("runner", "topic_wanted", topic="t", wanted=10**12),
         "bad/trace/runner.jsonl:3: flawed event (wanted is not 0 to 100000)",
     ),
     "odd watch event": (
-        notify_of("CHILD"),
+        event("m1", "zk_notified", path="/a", event="CHILD"),
         "bad/trace/m1.jsonl:3: flawed event (event is not created, deleted, changed, children or none)",
     ),
     "odd outcome": (
         field("runner.jsonl", 8, '"outcome":"complete"', '"outcome":"fine"'),
         "bad/trace/runner.jsonl:8: flawed event (outcome is not complete, interrupted or failed)",
+    ),
+    "odd reason": (
+        event("observer", "group_member_left", group="g", id="g_m1", reason="tired"),
+        "bad/trace/observer.jsonl:3: flawed event (reason is not leave, session, ",
+    ),
+    "odd request": (
+        event("m1", "request_answered", api="FETCH", version=4, correlation=1, broker=1, error=""),
+        "bad/trace/m1.jsonl:3: flawed event (api is not one of its 40 words)",
+    ),
+    "odd design": (
+        header_field('"design":"zookeeper"', '"design":"lazy"'),
+        "bad/trace/m1.jsonl:1: no header (design is not zookeeper, server, ",
     ),
     "odd role": (
         header_field('"role":"member"', '"role":"MEMBER"'),

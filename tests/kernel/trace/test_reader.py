@@ -159,7 +159,7 @@ def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
     writers = {
         name: TraceWriter(
             tmp_path / f"{name}.jsonl",
-            TraceIdentity(run="r", scenario="s", design="d", role=Role.MEMBER, process=name),
+            TraceIdentity(run="r", scenario="s", design="eager", role=Role.MEMBER, process=name),
             clock=clock,
         )
         for name in ("a", "b")

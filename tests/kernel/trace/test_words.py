@@ -13,6 +13,7 @@ from kernel.trace.events import KINDS, Role, Type
 from kernel.trace.reader import Reason, read_header, read_trace
 from kernel.trace.words import WORDS
 from kernel.trace.writer import TraceIdentity, TraceWriter
+from kernel.wire.versions import Api
 from kernel.zookeeper.operations import SessionState, WatchEvent
 
 _TESTS = Path(__file__).parents[2]
@@ -27,6 +28,7 @@ def test_words_are_those_of_the_enumerations_that_write_them() -> None:
     assert set(WORDS["group_changed", "state"]) == states
     assert set(WORDS["session_changed", "state"]) == set(SessionState)
     assert set(WORDS["zk_notified", "event"]) == set(WatchEvent)
+    assert set(WORDS["request_answered", "api"]) == {api.name for api in Api}
 
 
 @pytest.mark.parametrize("path", sorted(_TESTS.rglob("*.jsonl")), ids=lambda path: str(path.relative_to(_TESTS)))
@@ -46,11 +48,14 @@ def test_unknown_word_is_not_written(tmp_path: Path) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize(("field", "word"), [("role", "MEMBER"), ("implementation", "theirs"), ("clock", "sundial")])
+@pytest.mark.parametrize(
+    ("field", "word"),
+    [("design", "lazy"), ("role", "MEMBER"), ("implementation", "theirs"), ("clock", "sundial")],
+)
 def test_header_with_an_unknown_word_is_unusable(tmp_path: Path, field: str, word: str) -> None:
     path = tmp_path / "m1.jsonl"
     TraceWriter(path, TraceIdentity(run="r", scenario="s", design="eager", role=Role.MEMBER, process="m1")).close()
-    good = {"role": "member", "implementation": "ours", "clock": "monotonic"}[field]
+    good = {"design": "eager", "role": "member", "implementation": "ours", "clock": "monotonic"}[field]
     path.write_text(path.read_text().replace(f'"{field}":"{good}"', f'"{field}":"{word}"'))
     header, reason, detail = read_header(path)
     assert (header, reason) == (None, Reason.NO_HEADER)

@@ -25,7 +25,8 @@ import sys
 from pathlib import Path
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
-writer = TraceWriter(Path(sys.argv[1]), TraceIdentity(run="r", scenario="s", design="d", role=Role.MEMBER, process="m"))
+identity = TraceIdentity(run="r", scenario="s", design="eager", role=Role.MEMBER, process="m")
+writer = TraceWriter(Path(sys.argv[1]), identity)
 emitted = 0
 while True:
     writer.emit("member_failed", error="x" * 300)
@@ -111,7 +112,7 @@ from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 path, emitted = Path(sys.argv[1]), sys.argv[2] == "emitted"
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-writer = TraceWriter(path, TraceIdentity(run="r", scenario="s", design="d", role=Role.MEMBER, process="m"))
+writer = TraceWriter(path, TraceIdentity(run="r", scenario="s", design="eager", role=Role.MEMBER, process="m"))
 writer.emit("member_failed", error="x")
 size = path.stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, resource.RLIM_INFINITY))
