@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LINE_BYTES_MAX = 16 * 1024 * 1024
 _SHOWN_CHARACTERS = 120
 _END = b'{"end"'
+_TRUNCATED = "Input data was truncated"  # as msgspec says it
 
 
 class Reason(StrEnum):
@@ -190,8 +191,7 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        cut_off = line.startswith(b"{") and not line.rstrip().endswith(b"}")
-        return None, Reason.TORN if cut_off else Reason.NOT_JSON, [str(error)]
+        return None, Reason.TORN if _is_torn(line, str(error)) else Reason.NOT_JSON, [str(error)]
     except RecursionError:
         return None, Reason.NESTED, []
     if not isinstance(event, dict):
@@ -202,6 +202,11 @@ def event_of(line: bytes) -> tuple[dict[str, Any] | None, Reason | None, list[st
     if not is_time(event["ns"]):
         return event, Reason.TIME, [f"ns {TIME_OUT_OF_RANGE}"]
     return event, None, []
+
+
+def _is_torn(line: bytes, error: str) -> bool:
+    """Whether a line that cannot be decoded is the beginning of an object; an inner one may end where it was cut."""
+    return line.startswith(b"{") and (not line.rstrip().endswith(b"}") or error == _TRUNCATED)
 
 
 def _may_be_json(line: bytes) -> bool:

@@ -12,9 +12,10 @@ import pytest
 from comparison.pipeline.analysis import Again, analyze
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
+from kernel.trace.reader import Reason
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.runs.inline_spark import InlineSpark
-from tests.support.trace.traces import write_run
+from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +100,20 @@ def test_damaged_trace_is_unknown_with_the_reason(tmp_path: Path, damage: Callab
     assert {verdict.outcome for verdict in run.verdicts} == {VerdictOutcome.UNKNOWN}
     assert any(reason in problem for problem in run.problems)
     assert all("as recorded" in verdict.reason for verdict in run.verdicts)
+
+
+@pytest.mark.parametrize("tail", [b'{"seq":99,"ns":', b'{"seq":99,"partitions":[{"topic":"t","partition":0}'])
+def test_line_that_a_kill_tore_is_missed_by_nobody(tmp_path: Path, tail: bytes) -> None:
+    killed = e(4_300, "runner", "process_ended", target="m2", how="kill")
+    folder = write_run(tmp_path / "pause", sorted([*PAUSE, killed], key=lambda event: event["ns"]), scenario="pause")
+    rewrite(folder / "trace" / "m2.jsonl", lines_of(folder / "trace" / "m2.jsonl")[:-1])
+    expected = judged(folder)
+    with (folder / "trace" / "m2.jsonl").open("ab") as file:
+        file.write(tail)
+    torn = judged(folder)
+    assert torn.quarantined == {Reason.TORN: 1}
+    assert torn.problems == expected.problems == []
+    assert (torn.metrics, torn.verdicts) == (expected.metrics, expected.verdicts)
 
 
 def test_every_file_has_a_row_even_a_missing_one(tmp_path: Path) -> None:

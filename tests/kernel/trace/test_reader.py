@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from kernel.trace.check import problems
 from kernel.trace.events import COMMON_FIELDS, Role
-from kernel.trace.reader import Reason, read_header, read_trace
+from kernel.trace.reader import Reason, event_of, read_header, read_trace
 from kernel.trace.run_clock import events_in_order
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from tests.support.time.manual_clock import ManualClock
@@ -62,6 +63,13 @@ def test_unusable_line_is_set_aside_with_its_reason(tmp_path: Path, line: bytes,
     assert len(trace.events) == 1
     assert [(q.line, q.reason, q.file) for q in trace.quarantined] == [(3, reason, "m0.jsonl")]
     assert trace.end is None
+
+
+def test_every_beginning_of_a_line_is_torn() -> None:
+    partitions = [{"topic": "tä", "partition": number} for number in range(2)]
+    event = {"seq": -1, "ns": 2, "kind": "x", "partitions": partitions, "detail": {"a": {"b": [1.5e-3, True, None]}}}
+    for line in (json.dumps(event).encode(), json.dumps(event, ensure_ascii=False).encode()):
+        assert {event_of(line[:length])[1] for length in range(1, len(line))} == {Reason.TORN}
 
 
 def test_unknown_kind_is_kept(tmp_path: Path) -> None:
