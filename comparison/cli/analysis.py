@@ -14,7 +14,7 @@ from rich.console import Console
 
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option, quiet_option
-from comparison.cli.report_file import REPORT, left_out, write_report
+from comparison.cli.report_file import REPORT, left_out, shown_of, write_report
 from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
@@ -151,13 +151,16 @@ def not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def shown(analysed: Analysed, form: str) -> int:
-    """Print the result to standard output; the exit code for its verdicts, or for runs that the report lacks."""
-    result = analysed.result
+    """Print the result to standard output; the exit code for its verdicts, or for runs that cannot be shown."""
+    result, unshown = analysed
     if form == "json":
         print_document(result)
     else:
-        render(printable_all(result), Console())
-    return left_out(analysed.unshown) or _EXITS[result.verdict]
+        console = Console()
+        text, others = shown_of([(result, Path())], lambda some: render(printable_all(some[0][0]), console))
+        console.file.write(text)
+        unshown = list({each.path: each for each in (*others, *unshown)}.values())
+    return left_out(unshown) or _EXITS[result.verdict]
 
 
 @click.command(

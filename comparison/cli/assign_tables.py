@@ -14,7 +14,7 @@ from comparison.assigning.rehearsal import FIGURES
 from comparison.assigning.strategies import THREADS, owners_of
 from comparison.screen.counted import counted
 from comparison.screen.printable import printable
-from comparison.screen.text_table import Column, Heading, TextTable, print_trimmed
+from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,7 @@ _UNKNOWN = "-"
 
 def print_tables(plan: Plan, found: Sequence[Rehearsal], console: Console) -> None:
     """Print everything, one moment after the other, without blanks at the ends of lines."""
-    print_trimmed(console, *_parts(plan, found))
+    console.file.write(trimmed(console, *_parts(plan, found)))
 
 
 def _parts(plan: Plan, found: Sequence[Rehearsal]) -> Iterator[RenderableType]:

@@ -17,7 +17,7 @@ from kernel.platform.whole_file import whole_file
 from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from comparison.results.result import Result
 
@@ -46,21 +46,27 @@ def write_report(result: Result, folder: Path) -> list[Unshown]:
 def write_page(results: Sequence[Located], output: Path, *, named: bool = False) -> list[Unshown]:
     """Write one page of several results, each with the folder that has its tables: the whole page, or nothing.
 
-    `named`: the user has named the file. A run that cannot be shown costs no other one its place: it is left out, and
-    returned with the reason. Raises TablesMissing, OSError when the file cannot be written, and what is raised without
-    any of the runs.
+    `named`: the user has named the file. A run that cannot be shown is left out, and returned with the reason. Raises
+    TablesMissing, and OSError when the file cannot be written.
     """
-    unshown: list[Unshown] = []
-    try:
-        text = _page(results)
-    except WRONG_DATA:
-        unshown = _broken(results)
-        if not unshown:
-            raise
-        text = _page(_without(results, {each.path for each in unshown}))
+    text, unshown = shown_of(results, _page)
     with whole_file(output, named=named) as file:
         file.write_text(text, encoding="utf-8")
     return unshown
+
+
+def shown_of(results: Sequence[Located], show: Callable[[Sequence[Located]], str]) -> tuple[str, list[Unshown]]:
+    """What `show` makes of the results, and the runs that it cannot show: they cost no other one its place.
+
+    Raises what is raised without any of the runs.
+    """
+    try:
+        return show(results), []
+    except WRONG_DATA:
+        unshown = _broken(results, show)
+        if not unshown:
+            raise
+        return show(_without(results, {each.path for each in unshown})), unshown
 
 
 def left_out(unshown: Sequence[Unshown]) -> int:
@@ -82,16 +88,16 @@ def _page(results: Sequence[Located]) -> str:
     return page(together([result for result, _ in results]), views, about)
 
 
-def _broken(results: Sequence[Located]) -> list[Unshown]:
-    """The runs without which the page of the others can be made: halves of them are tried, and halves of those."""
+def _broken(results: Sequence[Located], show: Callable[[Sequence[Located]], str]) -> list[Unshown]:
+    """The runs without which the others can be shown: halves of them are tried, and halves of those."""
     paths = [run.path for result, _ in results for run in result.runs]
     try:
-        _page(results)
+        show(results)
     except WRONG_DATA as error:
         if len(paths) < 2:
             return [Unshown(path, what_was_raised(error)) for path in paths]
         half = {*paths[: len(paths) // 2]}
-        return _broken(_without(results, {*paths} - half)) + _broken(_without(results, half))
+        return _broken(_without(results, {*paths} - half), show) + _broken(_without(results, half), show)
     return []
 
 

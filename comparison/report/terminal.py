@@ -34,7 +34,7 @@ from comparison.report.summaries.repeats import columns_of, repeat_summary
 from comparison.report.summaries.throughput import SLOW, describe_waits, sparkline
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
-from comparison.screen.text_table import Column, Heading, TextTable, print_trimmed
+from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,11 +60,10 @@ _LABELS, _COUNTS = 16, 20
 _SPARKS = 64
 
 
-def render(result: Result, console: Console) -> None:
-    """Print a result."""
-    for scenario in result.scenarios:
-        print_trimmed(console, _scenario(scenario, columns_of(scenario, result), console.width))
-    print_trimmed(console, _summary(result))
+def render(result: Result, console: Console) -> str:
+    """What the console shows of a result."""
+    scenarios = (_scenario(each, columns_of(each, result), console.width) for each in result.scenarios)
+    return trimmed(console, *scenarios, _summary(result))
 
 
 def _scenario(scenario: Scenario, runs: Sequence[Run], width: int) -> RenderableType:

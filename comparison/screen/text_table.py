@@ -178,13 +178,12 @@ class Heading:
         yield self.text + Text(f" {_RULE * rest}", "dim") if rest > 0 else self.text
 
 
-def print_trimmed(console: Console, *parts: RenderableType) -> None:
-    """Print, without blanks at the ends of lines."""
+def trimmed(console: Console, *parts: RenderableType) -> str:
+    """What a console prints, without blanks at the ends of lines."""
     with console.capture() as captured:
         for part in parts:
             console.print(part)
-    for line in captured.get().splitlines():
-        console.file.write(f"{line.rstrip()}\n")
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 class _Sizes(NamedTuple):

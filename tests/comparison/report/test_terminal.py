@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -58,10 +57,7 @@ def result() -> Result:
 
 
 def rendered(shown: Result, *, width: int = 80) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render(shown, console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return render(shown, Console(width=width, force_terminal=False))
 
 
 def test_report_equals_the_recorded_one() -> None:

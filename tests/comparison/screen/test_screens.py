@@ -36,9 +36,8 @@ def commanded(*arguments: str) -> Callable[[int], str]:
 
 
 def result(width: int) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    render(every_design(), console)
-    return re.sub(r"[0-9]+(?=\sms\sper\sletter)", "", printed(console))  # a chart has as many letters as fit
+    text = render(every_design(), Console(width=width))
+    return re.sub(r"[0-9]+(?=\sms\sper\sletter)", "", text)  # a chart has as many letters as fit
 
 
 def sweep(width: int) -> str:

@@ -7,7 +7,6 @@ figures here. The terminal and report.html print the metrics of result.json, and
 
 from __future__ import annotations
 
-import io
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,10 +169,8 @@ def _played(events: list[dict[str, Any]], design: str, end_ns: int) -> dict[str,
 
 def _printed(result: Result, place: int) -> dict[str, float]:
     """The sums that the terminal prints of a run of its one scenario, rounded as it does."""
-    text = io.StringIO()
-    terminal.render(result, Console(file=text, width=200))
     found: dict[str, float] = {}
-    for line in map(str.strip, text.getvalue().splitlines()):
+    for line in map(str.strip, terminal.render(result, Console(width=200)).splitlines()):
         for name in SHOWN:
             label = f"{METRICS[name].label} "
             if METRICS[name].label and line.startswith(f"{label} "):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from rich.console import Console
 
@@ -48,9 +46,7 @@ def columns(mapping: Result) -> list[Run]:
 
 
 def rendered(mapping: Result, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    render(mapping, console)
-    return console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO given above
+    return render(mapping, Console(width=width, force_terminal=False))
 
 
 def test_repeats_are_one_column_per_design_with_medians_and_the_worst_verdict() -> None:
