@@ -122,7 +122,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
             with interrupts_wait():
                 # Loaded while the JVM starts.
                 from comparison.cli.damage import damage_of
-                from comparison.fuzzing.verdicts import promises_alone
+                from comparison.cli.last_word import last_word
                 from comparison.pipeline.analysis import Again
                 from comparison.pipeline.analysis import analyze as analyze_on
                 from comparison.pipeline.spark.stores import copied
@@ -136,7 +136,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
                 again=Again.READING if again else Again.NOTHING,
                 copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
                 bundles=sources.folders,
-                judged=promises_alone,
+                judged=last_word,
             )
         write_json(folder / RESULT, result)
         unshown = write_report(result, folder) if report else []

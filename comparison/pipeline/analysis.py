@@ -31,7 +31,7 @@ from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint
 from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
 from comparison.pipeline.sums.queries import NO_SUMS, windows_of
 from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
-from comparison.results.outcomes import worst
+from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
 from comparison.wrong_data import WRONG_DATA
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
@@ -153,10 +153,18 @@ def _completed(
     read = ReadParts([*known.read.parts, *parts], [*known.read.results, *results])
     missing = [number for number in range(len(runs)) if number not in known.found]
     measured = measured_runs(spark, runs, missing, read, tables, free)
-    found = {**known.found, **{place: judged(runs[place], run) for place, run in measured.items()}}
+    found = {**known.found, **{place: _last_word(judged, runs[place], run) for place, run in measured.items()}}
     remember(tables, runs, marks, compacted(tables, read), found)
     write_results(tables, [(run, found[number]) for number, run in enumerate(runs)])
     return found
+
+
+def _last_word(judged: Callable[[TraceRun, Run], Run], traced: TraceRun, run: Run) -> Run:
+    try:
+        return judged(traced, run)
+    except WRONG_DATA as error:
+        problems = [f"the run cannot be judged: {why_broken(error)}", *run.problems]
+        return msgspec.structs.replace(run, problems=problems, verdicts=[], verdict=VerdictOutcome.UNKNOWN)
 
 
 def read_parts(spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], tables: Path) -> list[PartRead]:

@@ -8,8 +8,8 @@ import comparison
 
 #: Modules and folders of the package `comparison`; a test compares them with what the pipeline imports.
 BESIDE = ("ownership", "results", "statistics.py", "wrong_data.py")
-#: What judges runs of some scenarios instead, when the pipeline has measured them; no executor needs it.
-JUDGING = ("fuzzing/judging.py", "fuzzing/verdicts.py")
+#: What has the last word on verdicts (comparison.cli.last_word), when the pipeline has judged; no executor needs it.
+JUDGING = ("cli/last_word.py", "fuzzing/judging.py", "fuzzing/verdicts.py", "scenarios/plan")
 
 
 def files_beside() -> list[Path]:

@@ -99,9 +99,14 @@ def _read(path: Path, kind: str, wanted: pc.Expression | None) -> pa.Table | Non
         return None  # there was no such event
     fields = {FILE_NAMES.get(name, name): name for name in KINDS[kind].fields}
     try:
-        table = pq.read_table(path, columns=["run_id", *_COMMON, *fields], filters=wanted, partitioning=None)
+        there = pq.ParquetDataset(path, partitioning=None).schema.names
+        added = [name for name, field in fields.items() if field in KINDS[kind].optional and name not in there]
+        columns = ["run_id", *_COMMON, *(name for name in fields if name not in added)]
+        table = pq.read_table(path, columns=columns, filters=wanted, partitioning=None)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
         raise TablesMissing(f"{path} is not as this version writes it ({error}): analyse the run again") from error
+    for name in added:  # since the table was written
+        table = table.append_column(name, pa.nulls(len(table)))
     return table.rename_columns([{**fields, "t_ns": "ns"}.get(name, name) for name in table.column_names])
 
 

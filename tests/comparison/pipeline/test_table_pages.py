@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pandas
 import pyarrow.parquet as pq
 import pytest
 
@@ -133,6 +134,15 @@ def test_query_of_a_table_runs(folder: Path, table: str, query: str, monkeypatch
     monkeypatch.chdir(folder)
     found = duckdb.sql(query).fetchall()
     assert found or table in ("verdicts", "waits", *SWEEP_TABLES)  # the run has no coordinator
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_table_is_read_in_pandas_as_the_page_says(folder: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (said,) = re.findall(r"`pandas\.read_parquet\(\"(.*?)\"\)`", TABLES_PAGE.read_text(encoding="utf-8"))
+    files = TABLES[table].files
+    monkeypatch.chdir(folder)
+    read = pandas.read_parquet(said.replace("ownership", files.removesuffix("/*.parquet")))
+    assert [(len(read),)] == duckdb.sql(f"SELECT count(*) FROM 'tables/{files}'").fetchall()
 
 
 def test_query_of_the_trace_page_runs_in_a_run_s_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
