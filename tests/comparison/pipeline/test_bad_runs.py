@@ -27,6 +27,8 @@ from tests.support.trace.traces import write_run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from comparison.pipeline.bronze.runs import TraceRun
+
 LISTED = [
     {"file": f"{process}.jsonl", "process": process, "role": role}
     for process, role in (("m1", "member"), ("m2", "member"), ("runner", "runner"), ("observer", "observer"))
@@ -270,6 +272,21 @@ def test_bad_run_alone_has_a_report(tmp_path: Path, damage: str) -> None:
         assert result.verdict == "unknown"
         assert DAMAGES[damage][1].removeprefix("bad") in "".join(damage_of(result, tmp_path / "tables"))
         assert write_report(result, tmp_path) == []
+
+
+def test_run_that_cannot_be_judged_by_its_scenario_ends_only_itself(tmp_path: Path, alone: Run) -> None:
+    good, _ = run_in(tmp_path / "good"), run_in(tmp_path / "bad")
+
+    def judged(_: TraceRun, run: Run) -> Run:
+        if run.run_id == "bad":
+            raise LookupError("odd")
+        return run
+
+    spark = cast("SparkSession", InlineSpark(1))
+    runs = {run.run_id: run for run in analyze(spark, [tmp_path], output=tmp_path, judged=judged).runs}
+    assert runs["good"] == replace(alone, path=str(good))
+    assert (runs["bad"].verdict, runs["bad"].verdicts, runs["bad"].metrics) == ("unknown", [], alone.metrics)
+    assert runs["bad"].problems[0].startswith("the run cannot be judged: LookupError: odd (")
 
 
 def test_quarantine_has_the_line_and_its_beginning(tmp_path: Path) -> None:
