@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
+from comparison.fuzzing.judging import LOST, judge_folder
+from comparison.report.sections.found import findings
+from comparison.report.summaries.repeats import columns_of
+from comparison.report.terminal import render
+from comparison.results.result import read_result
 from comparison.results.run import Run
 from tests.support.runs.seen_runs import analysed_inline
 from tests.support.trace.traces import e, write_run
@@ -61,6 +71,29 @@ def test_records_are_lost_only_once_the_log_was_drained(tmp_path: Path) -> None:
 )
 def test_what_is_known_of_lost_records_is_told(given: dict[str, Any], lost: int, tmp_path: Path) -> None:
     assert broken_off(tmp_path, **given).metrics["lost"] == lost
+
+
+def test_what_nobody_knows_of_lost_records_is_no_number_anywhere(tmp_path: Path) -> None:
+    """Two repeats, of which one broke off before its log was drained."""
+    broken_off(tmp_path / "a")
+    broken_off(tmp_path / "b", stage="final")
+    result = analysed_inline(tmp_path)
+    assert [run.metrics["lost"] for run in read_result(tmp_path / "result.json").runs] == [None, 7]
+    assert [lost.as_py() for lost in lost_in(tmp_path / "tables" / "metrics.parquet")] == [None, 7]
+    spread = result.repeated[0].metrics["lost"]
+    assert spread is not None
+    assert (spread.n, spread.low, spread.high) == (1, 7, 7)
+    alone = analysed_inline(tmp_path / "a")
+    (shown,) = re.findall(r"^ +lost +(\S+)$", render(alone, Console(width=80)), re.MULTILINE)
+    assert shown == "-"
+    said = [each.text for each in findings("crash", columns_of(alone.scenarios[0], alone), {})]
+    assert not [text for text in said if "never arrived" in text or "No acknowledged record was lost" in text]
+    assert LOST not in {check for check, _ in judge_folder(tmp_path / "a" / "run").violations}
+
+
+def lost_in(path: Path) -> pa.ChunkedArray:
+    table = pq.read_table(path)
+    return table.filter(pc.equal(table["metric"], "lost"))["value"]
 
 
 @pytest.mark.parametrize("outcome", ["failed", "interrupted"])
