@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import DETAIL_DEPTH_MAX, LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
-from kernel.trace.words import HEADER_WORDS, WORDS
+from kernel.trace.words import ENDINGS, HEADER_WORDS, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -159,6 +159,11 @@ def _type_check(name: str, type_: Type, kind: str = "") -> _FieldCheck:
     optional = kind in KINDS and name in KINDS[kind].optional
     may_be_null = optional or name in _NULLABLE_COMMON
     check = _check(name, type_, may_be_null=may_be_null, may_be_absent=optional, words=WORDS.get((kind, name)))
+    if (kind, name) in ENDINGS:
+        endings = ENDINGS[kind, name]
+        return check._replace(
+            is_good=lambda text: text.endswith(endings), otherwise=f"does not end in {_any_of(endings)}"
+        )
     return check._replace(is_good=None) if type_ is Type.DETAIL else check
 
 

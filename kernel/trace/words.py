@@ -85,6 +85,8 @@ WORDS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         ("bystander_op", "op"): ("getData", "setData"),
     }
 )
+#: The same of fields that end in one of a few words.
+ENDINGS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({("counters_read", "at"): (":before", ":after")})
 #: The same of the header.
 HEADER_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

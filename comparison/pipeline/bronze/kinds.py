@@ -17,7 +17,7 @@ import pyarrow as pa
 from kernel.trace.column_names import ARROW_TYPES, FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT
-from kernel.trace.words import WORDS
+from kernel.trace.words import ENDINGS, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +53,8 @@ def _event_type(name: str) -> type[msgspec.Struct]:
             shape = Annotated[int, msgspec.Meta(ge=low, le=high)]
         if (name, field) in WORDS:
             shape = Literal[WORDS[name, field]]
+        if (name, field) in ENDINGS:
+            shape = Annotated[str, msgspec.Meta(pattern=rf"({'|'.join(ENDINGS[name, field])})\Z")]
         if field in kind.optional:
             fields.append((field, shape | None, None))
         elif field in _NULLABLE_COMMON:

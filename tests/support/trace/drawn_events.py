@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kernel.trace.events import COMMON_FIELDS, KINDS, TIME_NS_LIMIT, Type
 from kernel.trace.limits import LIMITS, NUMBER_LIMIT, RECORD_RANGES, RECORDS_MAX
-from kernel.trace.words import WORDS
+from kernel.trace.words import ENDINGS, WORDS
 
 INTS = st.integers(1 - NUMBER_LIMIT, NUMBER_LIMIT - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -45,6 +45,8 @@ def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
 def _values_of(kind: str, field: str, type_: Type) -> st.SearchStrategy[Any]:
     if (kind, field) in LIMITS:
         return st.integers(*LIMITS[kind, field])
+    if (kind, field) in ENDINGS:
+        return st.builds(str.__add__, TEXTS, st.sampled_from(ENDINGS[kind, field]))
     return st.sampled_from(WORDS[kind, field]) if (kind, field) in WORDS else VALUES[type_]
 
 

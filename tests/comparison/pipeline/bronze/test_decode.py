@@ -119,6 +119,16 @@ def test_unknown_word_is_unusable_for_the_pipeline_and_the_reader_alike(kind: st
     check()
 
 
+@pytest.mark.parametrize("ending", ["", ":befor", ":After", "before", ":after\n", ":after:"])
+def test_reading_of_another_moment_than_before_or_after_is_unusable(ending: str) -> None:
+    event = {"seq": 0, "ns": 0, "kind": "counters_read", "process": "r", "member": None, "stream": None, "cause": ""}
+    event |= {"server": "s1", "namespace": "consumers", "reads": 1, "writes": 1}
+    chunk = line_of({**event, "at": "join:before"}) + line_of({**event, "at": f"join{ending}"})
+    assert_like_the_reader(chunk)
+    assert decoded(chunk).reasons == {Reason.FLAWED: 1}
+    assert problems({**event, "at": f"join{ending}"}) == ["at does not end in :before or :after"]
+
+
 @given(st.lists(ANY_EVENT, max_size=8))
 def test_events_of_several_kinds_stay_in_the_order_of_their_lines(events: list[dict[str, Any]]) -> None:
     found = decoded(b"".join(map(line_of, events)))
