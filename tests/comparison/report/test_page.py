@@ -17,6 +17,7 @@ import comparison.report.page
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.verdicts import judge
 from comparison.report.page import SCRIPTS, page
+from comparison.report.summaries.figures import OF_WHAT
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Counted, Overlap
@@ -111,6 +112,10 @@ def test_counts_are_shown_with_the_models() -> None:
     changes = [change(counted=[counted("JoinGroup", 6, 6), counted("moved", 4, 3)], attempts_failed=1)]
     shown = _Reader(page(compose([run("join", "eager", changes=changes)])))
     assert ["join to 5", "eager", "300", "1", "12", "3", "1.50", "6 JoinGroup (=), 4 moved (3), 1 failed"] in shown.rows
+
+
+def test_every_table_of_figures_says_of_what_they_are(read: _Reader) -> None:
+    assert read.text.count(OF_WHAT) == len(every_design().scenarios)
 
 
 def test_ratios_are_shown_below_figures_other_than_zero() -> None:

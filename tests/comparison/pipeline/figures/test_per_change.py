@@ -190,3 +190,10 @@ def test_the_shortest_silence_before_a_session_ended_in_the_window_is_its(
 ) -> None:
     found = [Silence(t_ns=at_ms * MS, longest_ns=longest_ms * MS) for at_ms, longest_ms in silences]
     assert change(window(2_000, 3_000), silences=found).silent_ms == silent_ms
+
+
+@pytest.mark.parametrize(("from_ms", "unowned_s"), [(500, None), (1_500, 0.0)])
+def test_unowned_time_is_unknown_of_a_change_before_the_measured_stretch(from_ms: int, unowned_s: float | None) -> None:
+    """So it is of the forming of a group, in which every partition is owned by nobody for a while."""
+    found = change(window(from_ms, 2_000, "form"))
+    assert (found.unowned_partition_s, found.unowned_longest_s) == (unowned_s, unowned_s)
