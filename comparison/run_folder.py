@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING
 from comparison.near_paths import path_complaint
 from comparison.results.result import formatted
 from kernel.errors import EnvironmentFault
-from kernel.platform.whole_file import require_text, whole_file
+from kernel.platform.places import is_in_store, write_whole
+from kernel.platform.whole_file import require_text
 from kernel.trace.listed_file import RUN_FILE, ListedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from kernel.platform.places import Place
     from kernel.trace.events import Role
 
 #: 2: `run.json` lists the trace files.
@@ -109,7 +111,7 @@ def run_dir_of(bundle: Path, *names: str) -> Path:
     return run_dir
 
 
-def write_json(path: Path, content: object) -> None:
+def write_json(path: Place, content: object) -> None:
     """Write it whole or not at all. Raises `EnvironmentFault`."""
     _write_whole(path, formatted(content))
 
@@ -119,11 +121,12 @@ def keep_scenario(text: str, path: Path) -> None:
     _write_whole(path, text.encode())
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_whole(path: Place, content: bytes) -> None:
     try:
-        with whole_file(path) as file:
-            file.write_bytes(content)
+        write_whole(path, content)
     except OSError as error:
+        if is_in_store(path):
+            raise
         raise unwritable(path, error) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ from rich.console import Console
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option, quiet_option
 from comparison.cli.report_file import REPORT, left_out, shown_of, write_report
-from comparison.cli.sources import NOWHERE_ELSE, Sources, output_folder, sources_of
+from comparison.cli.sources import output_folder, runs_in, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import interrupts_wait
@@ -26,7 +26,8 @@ from comparison.run_folder import write_json
 from comparison.screen.printable import printable_all
 from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.platform.full_disk import full_disk_named
-from kernel.platform.whole_file import own_folder
+from kernel.platform.places import exists, is_in_store
+from kernel.platform.store_faults import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.spark.connect import ConnectSession
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
-
-#: The folder of copies of runs that are in remote stores.
-SOURCES = "sources"
+    from kernel.platform.places import Place
 
 #: The worst verdict decides: a violation before an unknown one.
 _EXITS = {
@@ -57,7 +56,7 @@ class Analysed(NamedTuple):
 
 @contextmanager
 def session_of_command(
-    folder: Path, chosen: SparkChoice, ships: Sequence[ModuleType] = (), *, at_once: bool = True
+    folder: Place, chosen: SparkChoice, ships: Sequence[ModuleType] = (), *, at_once: bool = True
 ) -> Iterator[StartingSession | ConnectSession]:
     """The command's one session, for the duration of the block, whose tasks write into `folder`.
 
@@ -75,8 +74,21 @@ def session_of_command(
     starting = starting_session(
         chosen.master, memory=chosen.memory, options=chosen.options, ships=ships, at_once=at_once
     )
-    with _disk_errors_named(folder), starting as started, started.ended_by_signals():
+    with _errors_named(folder), starting as started, started.ended_by_signals():
         yield started
+
+
+@contextmanager
+def _errors_named(*folders: Place) -> Iterator[None]:
+    """Name a full disk, or a store that fails."""
+    stores = [str(folder) for folder in folders if is_in_store(folder)]
+    with ExitStack() as stack:
+        if stores:
+            stack.enter_context(explained(" and ".join(stores)))
+        for folder in folders:
+            if not is_in_store(folder):
+                stack.enter_context(_disk_errors_named(folder))
+        yield
 
 
 @contextmanager
@@ -95,29 +107,28 @@ def _disk_errors_named(folder: Path) -> Iterator[None]:
 
 
 def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
-    run_dirs: Sequence[Path],
-    folder: Path,
+    run_dirs: Sequence[Place],
+    folder: Place,
     *,
     spark: SparkChoice | None = None,
     session: StartingSession | ConnectSession | None = None,
     progress: Callable[[str], None] = lambda _: None,
     report: bool = True,
     again: bool = False,
-    sources: Sources = NOWHERE_ELSE,
+    bundles: Sequence[Place] = (),
 ) -> Analysed:
     """Analyse the runs and store the result in `folder` as `result.json` and, unless `report` is false, `report.html`.
 
-    Runs that have not changed since an analysis in that folder are read `again` only if asked for. `sources` has the
-    URIs of further runs, and the folders of the commands that made the runs. `session` is the command's, if it has one
-    already. Raises `EnvironmentFault` when the disk is full.
+    Runs that have not changed since an analysis in that folder are read `again` only if asked for. `bundles` are the
+    folders of the commands that made the runs. `session` is the command's, if it has one already. Raises
+    `EnvironmentFault` when the disk is full, or a store cannot be used.
     """
     if session is not None:
         opened: AbstractContextManager[StartingSession | ConnectSession] = nullcontext(session)
     else:
-        is_first = again or not (folder / RESULT).is_file()
+        is_first = again or not exists(folder / RESULT)
         opened = session_of_command(folder, spark or SparkChoice(), at_once=is_first)
-    copies = own_folder(folder, SOURCES)
-    with _disk_errors_named(folder):
+    with _errors_named(folder, *(each for each in run_dirs if is_in_store(each))):
         with opened as started:
             with interrupts_wait():
                 # Loaded while the JVM starts.
@@ -125,8 +136,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
                 from comparison.cli.last_word import last_word
                 from comparison.pipeline.analysis import Again
                 from comparison.pipeline.analysis import analyze as analyze_on
-                from comparison.pipeline.spark.stores import copied
-                from comparison.pipeline.written import TABLES
+                from comparison.pipeline.published import TABLES
 
             result = analyze_on(
                 started.session,
@@ -134,8 +144,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
                 output=folder,
                 progress=progress,
                 again=Again.READING if again else Again.NOTHING,
-                copies=copied(started.session(), sources.uris, copies, progress) if sources.uris else {},
-                bundles=sources.folders,
+                bundles=bundles,
                 judged=last_word,
             )
         write_json(folder / RESULT, result)
@@ -169,12 +178,13 @@ Examples:
   rebalance-lab analyze runs/latest
   rebalance-lab analyze runs/latest/crash --format json
   rebalance-lab analyze 'runs/2026*' --output all
-  rebalance-lab analyze hdfs://10.0.0.4/runs s3a://bucket/runs --output all
+  rebalance-lab analyze hdfs://10.0.0.4/runs s3a://bucket/runs \\
+      --output s3a://bucket/all
   rebalance-lab analyze /shared/runs/latest --master spark://10.0.0.5:7077 \\
       --driver-host 10.0.0.9"""
 )
 @click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="FOLDER", help="Folder for the results.  [default: RUNS, if it is one folder]")
+@click.option("-o", "--output", metavar="FOLDER", help="Folder for the results, or its URI.  [default: RUNS, if one]")
 @form_option
 @quiet_option
 @click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
@@ -182,16 +192,17 @@ Examples:
 def analyze(sources: tuple[str, ...], output: str | None, form: str, quiet: bool, again: bool, **options: Any) -> int:
     """Analyse finished runs from their traces.
 
-    RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs that Spark can read:
-    file://, hdfs://, s3a:// and others. What an earlier analysis found of runs that have not changed is kept.
+    RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs of such folders in
+    stores that Spark reads and writes: file://, hdfs:// and s3a:// (docs/cluster.md). What an earlier analysis found of
+    runs that have not changed is kept.
     """
     found = sources_of(sources)
-    folder, run_dirs, spark = output_folder(output, found), found.run_dirs(), chosen_spark(options)
+    folder, run_dirs, spark = output_folder(output, found), runs_in(found), chosen_spark(options)
 
     def say(text: str) -> None:
         if not quiet:
             click.echo(text, err=True)
 
-    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, sources=found), form)
+    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, bundles=found), form)
     say(f"report: {folder / REPORT}")
     return code

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyarrow.dataset
+import pyarrow.parquet as pq
 
 from comparison.pipeline.bronze.quarantine import QUARANTINE
 from comparison.screen.printable import printable
+from kernel.platform.places import arrow_source, below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from comparison.results.result import Result
     from comparison.results.run import Run
+    from kernel.platform.places import Place
 
 #: How many lines of a file are shown, how many problems of a run, and how many in all.
 LINES_OF_FILE, PROBLEMS_OF_RUN, SHOWN = 3, 5, 40
 
 
-def damage_of(result: Result, tables: Path) -> list[str]:
+def damage_of(result: Result, tables: Place) -> list[str]:
     """The problems of every run that has any, and its unusable lines; `tables` is the folder of the tables."""
     damaged = {run.run_id: run for run in result.runs if run.problems}
     if not damaged:
@@ -40,14 +41,11 @@ def damage_of(result: Result, tables: Path) -> list[str]:
     return [printable(text) for text in found]
 
 
-def _unusable_lines(tables: Path, damaged: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
-    folder = tables / QUARANTINE
-    if not folder.is_dir():
-        return
+def _unusable_lines(tables: Place, damaged: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
     shown: Counter[tuple[str, str]] = Counter()
-    for path in sorted(folder.iterdir()):
-        columns = ["run_id", "file", "line", "reason", "detail"]
-        for row in pyarrow.dataset.dataset(path).to_table(columns).to_pylist():
+    columns = ["run_id", "file", "line", "reason", "detail"]
+    for path in sorted(below(tables / QUARANTINE, "part-*.parquet")):
+        for row in pq.read_table(**arrow_source(path), columns=columns, partitioning=None).to_pylist():
             place = row["run_id"], row["file"]
             if row["run_id"] in damaged and shown[place] < LINES_OF_FILE:
                 shown[place] += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,6 +12,7 @@ from comparison.exits import Exit
 from comparison.report.summaries.chosen import only, together
 from comparison.wrong_data import WRONG_DATA, what_was_raised
 from kernel.platform.json_file import json_if_readable
+from kernel.platform.places import each_of, exists, is_in_store, is_uri, place_of, resolved, write_whole
 from kernel.platform.whole_file import whole_file
 from kernel.trace.listed_file import RUN_FILE
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
 
     from comparison.results.result import Result
+    from kernel.platform.places import Place
 
     #: A result, and the folder that has its tables.
-    Located = tuple[Result, Path]
+    Located = tuple[Result, Place]
 
 REPORT, COMMAND = "report.html", "command.json"
 #: Of a page of more commands than these, the first are shown.
@@ -38,20 +39,23 @@ class Unshown(NamedTuple):
     why: str
 
 
-def write_report(result: Result, folder: Path) -> list[Unshown]:
+def write_report(result: Result, folder: Place) -> list[Unshown]:
     """Write `report.html` into the result's folder, which has its tables; returns the runs that it leaves out."""
     return write_page([(result, folder)], folder / REPORT)
 
 
-def write_page(results: Sequence[Located], output: Path, *, named: bool = False) -> list[Unshown]:
+def write_page(results: Sequence[Located], output: Place, *, named: bool = False) -> list[Unshown]:
     """Write one page of several results, each with the folder that has its tables: the whole page, or nothing.
 
     `named`: the user has named the file. A run that cannot be shown is left out, and returned with the reason. Raises
     TablesMissing, and OSError when the file cannot be written.
     """
     text, unshown = shown_of(results, _page)
-    with whole_file(output, named=named) as file:
-        file.write_text(text, encoding="utf-8")
+    if is_in_store(output):
+        write_whole(output, text.encode())
+    else:
+        with whole_file(output, named=named) as file:
+            file.write_text(text, encoding="utf-8")
     return unshown
 
 
@@ -107,12 +111,13 @@ def _without(results: Sequence[Located], paths: Container[str]) -> list[Located]
 
 def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     """The commands that made the runs, each once: those beside the results, and above the runs of other folders."""
-    homes: dict[Path, None] = {}
+    homes: dict[Place, None] = {}
     for result, folder in results:
         homes[folder] = None
-        for run in result.runs:
-            above = (each for each in Path(run.path).parents[:_LEVELS] if (each / COMMAND).is_file())
-            homes |= dict.fromkeys(each.resolve() for each in above)
+        runs = _places(result, folder).values()
+        above = list(dict.fromkeys(each for place in runs for each in place.parents[:_LEVELS]))
+        there = each_of(lambda each: exists(each / COMMAND), above, in_store=is_in_store(folder))
+        homes |= dict.fromkeys(resolved(each) for each, is_there in zip(above, there, strict=True) if is_there)
     known = [command for folder in homes if (command := _command(folder))]
     return known[:COMMANDS_MAX] or [{}]
 
@@ -120,17 +125,30 @@ def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
 def _described(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
     """The scenarios by name, as their runs describe them."""
     found: dict[str, Mapping[str, Any]] = {}
-    for run in (run for result, _ in results for run in result.runs):
-        if run.scenario not in found and isinstance(text := _json(Path(run.path) / RUN_FILE).get("described"), dict):
-            found[run.scenario] = text
+    for result, folder in results:
+        places = _places(result, folder)
+        for run in result.runs:
+            if run.scenario in found or run.path not in places:
+                continue
+            text = _json(places[run.path] / RUN_FILE).get("described")
+            if isinstance(text, dict):
+                found[run.scenario] = text
     return found
 
 
-def _command(folder: Path) -> Mapping[str, Any]:
+def _places(result: Result, folder: Place) -> dict[str, Place]:
+    """Where the runs are, by their paths: those in stores only if the result in `folder` is, too.
+
+    Nobody needs a server to look at a result that is here.
+    """
+    return {run.path: place_of(run.path) for run in result.runs if is_in_store(folder) or not is_uri(run.path)}
+
+
+def _command(folder: Place) -> Mapping[str, Any]:
     """What the folder's command.json holds, or its run.json; empty without a readable one."""
     return _json(folder / COMMAND) or _json(folder / RUN_FILE)
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(path: Place) -> Mapping[str, Any]:
     """A file's content; empty if it is not a readable object."""
     return json_if_readable(path, dict[str, Any]) or {}

@@ -28,8 +28,8 @@ from comparison.cli.spark_options import chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import last_words
 from comparison.near_paths import RUNS, is_toml, path_complaint
+from comparison.pipeline.published import TABLES
 from comparison.pipeline.spark.master import parse_master
-from comparison.pipeline.written import TABLES
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.results.result import RESULT

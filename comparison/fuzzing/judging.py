@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -33,7 +34,6 @@ from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.bronze.tables import Tables
@@ -109,7 +109,10 @@ def judge_run(run: TraceRun) -> Judgement:
     (part,) = parts_of([run], 1)
     found, read = read_tables([run], part.chunks)
     tables = found.get(0, {})
-    logs = {log.stem: log.read_text(encoding="utf-8", errors="replace") for log in sorted(run.folder.glob("*.log"))}
+    logs = {
+        log.stem: log.read_text(encoding="utf-8", errors="replace")
+        for log in sorted(Path(str(run.folder)).glob("*.log"))
+    }
     try:
         measured, _ = measure(run, tables)
         return judged(finished(run, measured, read), measured, tables, logs)

@@ -10,7 +10,6 @@ from functools import reduce
 from itertools import count, groupby, islice
 from operator import or_
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,17 +25,19 @@ from comparison.pipeline.figures.repeats import repeated
 from comparison.pipeline.gold.partitions import added
 from comparison.pipeline.gold.run import measure, together
 from comparison.pipeline.judged import broken, finished, why_broken
+from comparison.pipeline.published import discard, publish, staging, tables_in
 from comparison.pipeline.reading import PartOfTraces
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.pipeline.stages import NO_TABLES, PartOfEvents, RunIn, write_gold
 from comparison.pipeline.sums.queries import NO_SUMS, windows_of
-from comparison.pipeline.written import discard, publish, staging, tables_in, write_results, write_runs
+from comparison.pipeline.written import write_results, write_runs
 from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.result import SCHEMA_VERSION, NotApplicable, Result, Scenario
 from comparison.wrong_data import WRONG_DATA
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 from kernel.errors import UserError
 from kernel.platform.json_file import json_if_readable
+from kernel.platform.places import each_of, is_in_store, make_folder, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.stages import Gold
     from comparison.pipeline.sums.queries import Sums
     from comparison.results.run import Run
+    from kernel.platform.places import Place
 
 #: The command of a comparison, beside its runs.
 COMMAND = "command.json"
@@ -72,33 +74,32 @@ class Again(Enum):
     READING = "reading"  #: from the traces
 
 
-def analyze(  # noqa: PLR0913  # what a command chooses, each by its name
+def analyze(  # what a command chooses, each by its name
     spark: SparkSession | Callable[[], SparkSession],
-    run_dirs: Sequence[Path],
+    run_dirs: Sequence[Place],
     *,
-    output: Path | None = None,
+    output: Place | None = None,
     progress: Callable[[str], None] = lambda _: None,
     again: Again = Again.NOTHING,
-    copies: Mapping[Path, str] = MappingProxyType({}),
-    bundles: Sequence[Path] = (),
+    bundles: Sequence[Place] = (),
     judged: Callable[[TraceRun, Run], Run] = lambda _, run: run,
 ) -> Result:
     """Analyse every run at or below the folders given, and return the result.
 
     A session that is still starting (`StartingSession.session`) is waited for only when it is needed.
-    `copies` are further folders, and what they are copies of. `bundles` are the folders that may have a command.json
-    besides the output. `judged` has the last word on a run that was measured.
+    `bundles` are the folders that may have a command.json besides the output. `judged` has the last word on a run that
+    was measured.
 
-    The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders), in
-    the place of an earlier analysis's; what that one found of runs that have not changed since is kept
-    (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
+    The tables stay as Parquet in the folder `tables` of `output` (default: the common parent of the run folders, unless
+    one is in a store), in the place of an earlier analysis's; what that one found of runs that have not changed since
+    is kept (`comparison.pipeline.remembered`). Raises NothingToAnalyse if there is no trace.
     """
-    runs = [_of_source(run, copies) for run in find_runs([*run_dirs, *copies])]
+    runs = find_runs(run_dirs)
     if not runs:
         looked = ", ".join(str(folder) for folder in run_dirs) or "no folder"
         raise NothingToAnalyse(f"no trace/*.jsonl in {looked}. Give the folder of a run, or one with runs in it")
-    folder = (output or Path(os.path.commonpath([run.folder for run in runs]))).resolve()
-    marks = [fingerprint(run) for run in runs]
+    folder = resolved(output or Path(os.path.commonpath([str(run.folder) for run in runs])))
+    marks = each_of(fingerprint, runs, in_store=any(is_in_store(run.folder) for run in runs))
     before, known = tables_in(folder), NOTHING_KNOWN
     if again is not Again.READING:
         known = recall(before, runs, marks, measured=again is Again.NOTHING)
@@ -109,22 +110,15 @@ def analyze(  # noqa: PLR0913  # what a command chooses, each by its name
         session = spark() if callable(spark) else spark
         try:
             tables = staging(folder)
+            if is_in_store(tables):
+                job.require_connector(session, tables)
             found = _completed(session, runs, marks, known, before, tables, judged)
-            publish(folder)
+            publish(folder, tables)
         except BaseException:
             discard(folder)
             raise
-    skipped = [each for bundle in dict.fromkeys([folder, *bundles, *copies]) for each in _not_applicable(bundle)]
+    skipped = [each for bundle in dict.fromkeys([folder, *bundles]) for each in _not_applicable(bundle)]
     return compose(sorted(found.values(), key=_place), skipped)
-
-
-def _of_source(run: TraceRun, copies: Mapping[Path, str]) -> TraceRun:
-    """The run, which knows where it is if its folder is a copy."""
-    for folder, source in copies.items():
-        if run.folder.is_relative_to(folder):
-            below = run.folder.relative_to(folder).as_posix()
-            return replace(run, source=source if below == "." else f"{source}/{below}")
-    return run
 
 
 def _progress_line(runs: int, kept: int) -> str:
@@ -139,8 +133,8 @@ def _completed(
     runs: Sequence[TraceRun],
     marks: Sequence[str],
     known: Known,
-    before: Path,
-    tables: Path,
+    before: Place,
+    tables: Place,
     judged: Callable[[TraceRun, Run], Run],
 ) -> dict[int, Run]:
     """All runs' figures and verdicts, and their tables in `tables`: what is known, and what is missing."""
@@ -167,11 +161,11 @@ def _last_word(judged: Callable[[TraceRun, Run], Run], traced: TraceRun, run: Ru
         return msgspec.structs.replace(run, problems=problems, verdicts=[], verdict=VerdictOutcome.UNKNOWN)
 
 
-def read_parts(spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], tables: Path) -> list[PartRead]:
+def read_parts(spark: SparkSession, runs: Sequence[TraceRun], parts: Sequence[Part], tables: Place) -> list[PartRead]:
     """Read these parts of the traces, and write their tables of events."""
     if not parts:
         return []
-    tables.mkdir(exist_ok=True)
+    make_folder(tables)
     of_runs = [{place: runs[place] for place in chunks_by_run(part.chunks)} for part in parts]
     read = job.read(
         spark,
@@ -192,7 +186,7 @@ def measured_runs(
     runs: Sequence[TraceRun],
     places: Sequence[int],
     read: ReadParts,
-    tables: Path,
+    tables: Place,
     free: Iterator[int],
 ) -> dict[int, Run]:
     """Measure and judge the runs at these places, from their tables of events, and write the other tables."""
@@ -222,7 +216,7 @@ def _sums(
     runs: Sequence[TraceRun],
     tasks: Sequence[PartOfEvents],
     of_run: Mapping[int, Sequence[Gold]],
-    tables: Path,
+    tables: Place,
 ) -> dict[str, Sums]:
     """What the queries over their tables say of the runs that were measured."""
     measured = {place: rows for place, rows in of_run.items() if not any(row.broken for row in rows)}
@@ -288,7 +282,7 @@ def _parts_of_events(
     return [part for part in of_parts if part.runs]
 
 
-def _not_applicable(bundle: Path) -> list[NotApplicable]:
+def _not_applicable(bundle: Place) -> list[NotApplicable]:
     """The combinations that a comparison skipped as not applicable; empty without a readable command.json."""
     command = json_if_readable(bundle / COMMAND, _Command)
     return [

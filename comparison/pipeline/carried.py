@@ -16,35 +16,38 @@ from comparison.pipeline.bronze.quarantine import QUARANTINE
 from comparison.pipeline.bronze.tables import EVENTS, with_run, write_table
 from comparison.pipeline.gold.partitions import TABLES
 from comparison.pipeline.written import OF_RUNS
+from kernel.platform.places import arrow_source, copy_file, is_in_store, make_folder, name_below, sizes_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Mapping
 
     from comparison.pipeline.bronze.runs import TraceRun
+    from kernel.platform.places import Place
 
 #: The tables that are made from lines, and those that are measured from them.
 READ, MEASURED = (EVENTS, QUARANTINE), (*TABLES, *OF_RUNS)
 _RUN_ID = "run_id"
 
 
-def sizes_of(folder: Path) -> dict[str, int]:
+def sizes_of(folder: Place) -> dict[str, int]:
     """The files of the tables that tasks write, and their sizes."""
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in _files(folder, (*READ, *MEASURED))}
+    return {name_below(path, folder): size for path, size in _files(folder, (*READ, *MEASURED)).items()}
 
 
-def free_number(folder: Path) -> int:
+def free_number(folder: Place) -> int:
     """The first number that no part of any table has, nor any with a higher one."""
     return 1 + max(map(number_of, _files(folder, (*READ, *MEASURED))), default=-1)
 
 
-def number_of(path: Path) -> int:
+def number_of(path: Place) -> int:
     """Of a file of a table: its part's or its bucket's."""
     return int(path.stem.rpartition("-")[2])
 
 
-def _files(folder: Path, names: Iterable[str]) -> list[Path]:
-    return sorted(path for name in names for path in (folder / name).rglob("part-*.parquet"))
+def _files(folder: Place, names: Collection[str]) -> dict[Place, int]:
+    """The files of these tables, in order, and their sizes."""
+    found = sizes_below(folder, "part-*.parquet")
+    return {path: found[path] for path in sorted(found) if name_below(path, folder).partition("/")[0] in names}
 
 
 class Carried(NamedTuple):
@@ -55,7 +58,7 @@ class Carried(NamedTuple):
 
 
 def carry(
-    folder: Path, other: Path, names: Iterable[str], runs: Mapping[str, Carried], held: Mapping[int, Iterable[str]]
+    folder: Place, other: Place, names: Collection[str], runs: Mapping[str, Carried], held: Mapping[int, Iterable[str]]
 ) -> None:
     """Give `other` the rows that these runs have in some tables of `folder`. A run's key is its id there.
 
@@ -64,27 +67,28 @@ def carry(
     have to say of each run now.
     """
     for path in _files(folder, names):
-        target = other / path.relative_to(folder)
-        is_measured = path.relative_to(folder).parts[0] in MEASURED
+        name = name_below(path, folder)
+        target = other / name
+        is_measured = name.partition("/")[0] in MEASURED
         there = _runs_in(path) if is_measured else list(held.get(number_of(path), ()))
         if not there and not is_measured:
             continue  # a part that nothing is known of
         kept = [run_id for run_id in there if run_id in runs]
         if kept == there and not any(runs[run_id].is_renamed for run_id in kept):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent, parents=True)
             _link(path, target)
         elif kept:
-            table = pq.read_table(path, partitioning=None)
+            table = pq.read_table(**arrow_source(path), partitioning=None)
             rows = {run_id: table.filter(pc.equal(table[_RUN_ID], run_id)) for run_id in kept}
             # Events of a kind that nobody has are no table; what is measured is one, though it be empty.
             if is_measured or any(map(len, rows.values())):
-                target.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(target.parent, parents=True)
                 write_table(target, pa.concat_tables([_of(runs[run_id].run, each) for run_id, each in rows.items()]))
 
 
-def _runs_in(path: Path) -> list[str]:
+def _runs_in(path: Place) -> list[str]:
     """The ids of the runs whose rows are in a file."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(**arrow_source(path)) as file:
         found: list[str] = pc.unique(file.read(columns=[_RUN_ID])[_RUN_ID]).to_pylist()
     return found
 
@@ -94,7 +98,10 @@ def _of(run: TraceRun, table: pa.Table) -> pa.Table:
     return with_run(run, table.drop_columns([column.name for column in RUN_COLUMNS]))
 
 
-def _link(source: Path, target: Path) -> None:
+def _link(source: Place, target: Place) -> None:
+    if is_in_store(source) or is_in_store(target):
+        copy_file(source, target)
+        return
     with suppress(OSError):
         os.link(source, target)
         return

@@ -19,15 +19,17 @@ from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.carried import MEASURED, READ, number_of
 from comparison.pipeline.reading import PartRead
 from comparison.pipeline.remembered import ReadParts
+from kernel.platform.places import arrow_source, exists, remove, sizes_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.chunks import Part
+    from kernel.platform.places import Place
 
 #: How many small files a table may have.
 SMALL_MAX = 5
+_FILES = "part-*.parquet"
 #: A file of what was measured is no longer small from here on.
 _MEASURED_BYTES = 32 * 1024 * 1024
 
@@ -39,17 +41,17 @@ class _Sized(NamedTuple):
     size: int
 
 
-def compacted(folder: Path, read: ReadParts) -> ReadParts:
+def compacted(folder: Place, read: ReadParts) -> ReadParts:
     """Put small files of the tables in `folder` together; what is then in each part of the events."""
     for name in MEASURED:
-        files = sorted((folder / name).glob("part-*.parquet"))
-        for group in _grouped([_Sized((number_of(path),), path.stat().st_size) for path in files], _MEASURED_BYTES):
+        files = sorted(sizes_below(folder / name, _FILES).items())
+        for group in _grouped([_Sized((number_of(path),), size) for path, size in files], _MEASURED_BYTES):
             _join(folder / name, group.numbers)
     whole = sorted((part for part in read.parts if part.whole), key=lambda part: part.number)
     groups = _grouped([_Sized((part.number,), _size(part)) for part in whole], WHOLE_RUN_BYTES)
     for group in groups:
         for name in READ:
-            for place in {path.parent for path in (folder / name).rglob("part-*.parquet")}:
+            for place in {path.parent for path in sizes_below(folder / name, _FILES)}:
                 _join(place, group.numbers)
     return _joined_parts(read, groups)
 
@@ -69,16 +71,16 @@ def _size(part: Part) -> int:
     return sum(chunk.end - chunk.start for chunk in part.chunks)
 
 
-def _join(folder: Path, numbers: Iterable[int]) -> None:
+def _join(folder: Place, numbers: Iterable[int]) -> None:
     """Put the files of these numbers together in the first's; those that are there."""
     first, *others = (folder / f"part-{number:05}.parquet" for number in numbers)
-    there = [path for path in (first, *others) if path.exists()]
+    there = [path for path in (first, *others) if exists(path)]
     if there in ([], [first]):
         return
-    tables = [pq.read_table(path, partitioning=None) for path in there]
+    tables = [pq.read_table(**arrow_source(path), partitioning=None) for path in there]
     write_table(first, pa.concat_tables(tables, promote_options="default"))
     for path in others:
-        path.unlink(missing_ok=True)
+        remove(path)
 
 
 def _joined_parts(read: ReadParts, groups: Sequence[_Sized]) -> ReadParts:

@@ -37,19 +37,19 @@ from kernel.errors import UNWRITABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from comparison.pipeline.sums.queries import Sums
+    from kernel.platform.places import Place
 
 _Value = TypeVar("_Value")
 _Written = TypeVar("_Written", PartRead, Gold)
 _ROWS_A_BATCH, _TASKS_MAX = 64, 64
 
 
-def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> list[PartRead]:
+def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Place) -> list[PartRead]:
     """Bronze: write the tables of events of these parts; what was read of each, in their order."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -66,7 +66,7 @@ def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Path) -> li
         return sorted(_written(PartRead, bronze), key=lambda each: each.number)
 
 
-def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) -> list[Gold]:
+def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Place) -> list[Gold]:
     """Silver and gold: measure the runs of these parts of the events, and write the tables of their partitions."""
 
     def reduce(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,7 +89,7 @@ def measure(spark: SparkSession, parts: Sequence[PartOfEvents], folder: Path) ->
         return sorted(_written(Gold, gold), key=lambda each: (each.place, each.share))
 
 
-def sums(spark: SparkSession, buckets: Sequence[int], windows: pa.Table, folder: Path) -> dict[str, Sums]:
+def sums(spark: SparkSession, buckets: Sequence[int], windows: pa.Table, folder: Place) -> dict[str, Sums]:
     """Figures: what the queries say of the runs in these buckets, by their ids; `windows` has WINDOW_SCHEMA."""
     for name, columns in TABLES.items():
         schema = as_in_files(pa.schema([*RUN_COLUMNS, *columns]).empty_table()).schema
@@ -98,6 +98,11 @@ def sums(spark: SparkSession, buckets: Sequence[int], windows: pa.Table, folder:
     spark.createDataFrame(windows).createOrReplaceTempView("windows")
     with _tagged(spark, "figures", "sum them up"):
         return sums_of(tuple(row) for row in spark.sql(statement()).collect())
+
+
+def require_connector(spark: SparkSession, place: Place) -> None:
+    """Let Spark look at a folder in a store, which raises what Spark says without a connector for it."""
+    assert spark.read.text(str(place)).columns, "text has a column"
 
 
 def cores_of(spark: SparkSession) -> int:

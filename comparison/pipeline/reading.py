@@ -20,10 +20,10 @@ from kernel.trace.reader import Reason, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceFile
     from comparison.pipeline.bronze.tables import Tables
+    from kernel.platform.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class PartRead:
     unwritable: tuple[int, str] | None = None  #: the error of the disk that its tables did not fit on
 
 
-def read_part_of_traces(part: PartOfTraces, folder: Path) -> PartRead:
+def read_part_of_traces(part: PartOfTraces, folder: Place) -> PartRead:
     """Read a part from its lines, and write its tables into `folder`."""
     tables, read = read_tables(part.runs, part.chunks)
     write_part(

@@ -26,18 +26,20 @@ from comparison.pipeline.beside import files_beside
 from comparison.pipeline.bronze.chunks import Part, chunks_by_run
 from comparison.pipeline.bronze.runs import as_text
 from comparison.pipeline.carried import Carried, free_number, sizes_of
+from comparison.pipeline.published import PARTS
 from comparison.pipeline.reading import FileRead, PartRead
 from comparison.pipeline.silver import groups
 from comparison.results.run import Run  # noqa: TC001 - msgspec reads the annotation
 from kernel import trace
+from kernel.platform.places import is_in_store, version_of, write_whole
 from kernel.trace.integrity import Integrity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.pipeline.bronze.runs import TraceRun
+    from kernel.platform.places import Place
 
-PARTS = "parts.json"
 _TAIL_BYTES = 4_096
 
 
@@ -103,9 +105,14 @@ def fingerprint(run: TraceRun) -> str:
     return hashlib.sha256(all_of_it).hexdigest()
 
 
-def _mark(path: Path) -> list[int | str]:
-    """When a file changed, its size, and its end: what was appended or edited shows there, even if times do not."""
+def _mark(path: Place) -> Sequence[int | str]:
+    """When a file changed, its size, and its end: what was appended or edited shows there, even if times do not.
+
+    Of one in a store, what the store says of its version.
+    """
     try:
+        if is_in_store(path):
+            return version_of(path)
         about = path.stat()
         with path.open("rb") as file:
             file.seek(max(0, about.st_size - _TAIL_BYTES))
@@ -140,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 
 def remember(
-    folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], read: ReadParts, found: Mapping[int, Run]
+    folder: Place, runs: Sequence[TraceRun], fingerprints: Sequence[str], read: ReadParts, found: Mapping[int, Run]
 ) -> None:
     """Write beside the tables in `folder` what they were made from, and what was found."""
     known = _Remembered(
@@ -163,10 +170,10 @@ def remember(
     )
     content = msgspec.json.encode(known)
     digest = hashlib.sha256(content).hexdigest()
-    (folder / PARTS).write_bytes(msgspec.json.encode(_Digested(digest, msgspec.Raw(content))))
+    write_whole(folder / PARTS, msgspec.json.encode(_Digested(digest, msgspec.Raw(content))))
 
 
-def recall(folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], *, measured: bool = True) -> Known:
+def recall(folder: Place, runs: Sequence[TraceRun], fingerprints: Sequence[str], *, measured: bool = True) -> Known:
     """What is known of these runs by the tables in `folder`; not what was `measured`, if that is to be done again."""
     known = _content_of(folder / PARTS)
     if known is None or known.reading != reading_code() or known.tables != sizes_of(folder):
@@ -198,7 +205,7 @@ def recall(folder: Path, runs: Sequence[TraceRun], fingerprints: Sequence[str], 
     )
 
 
-def _content_of(path: Path) -> _Remembered | None:
+def _content_of(path: Place) -> _Remembered | None:
     """None if there is no such file, or if it is damaged."""
     try:
         file = msgspec.json.decode(path.read_bytes(), type=_Digested)

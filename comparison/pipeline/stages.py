@@ -28,9 +28,9 @@ from comparison.wrong_data import WRONG_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.tables import Tables
+    from kernel.platform.places import Place
 
 #: Naming and commits: who acted for a group, and who had a partition when.
 _OF_AUTHORITY = ("authority_named", "authority_cleared", "offset_written")
@@ -93,7 +93,7 @@ class Gold:
     unwritable: tuple[int, str] | None = None  #: the error of the disk that the tables did not fit on
 
 
-def silver_of(part: PartOfEvents, folder: Path) -> Iterator[Silver]:
+def silver_of(part: PartOfEvents, folder: Place) -> Iterator[Silver]:
     """Reduce a part, from its tables in `folder`."""
     first = part.runs[0]
     if first.is_whole:
@@ -147,7 +147,7 @@ def _shared_out(
 _last: list[tuple[tuple[str, RunIn], tuple[Context, Naming, list[Acting]]]] = []
 
 
-def _of_all_parts(of: RunIn, folder: Path) -> tuple[Context, Naming, list[Acting]]:
+def _of_all_parts(of: RunIn, folder: Place) -> tuple[Context, Naming, list[Acting]]:
     """The context of a run that several parts hold, who was named in it, and who acted."""
     key = (str(folder), of)
     if not _last or _last[0][0] != key:
@@ -161,7 +161,7 @@ def _of_all_parts(of: RunIn, folder: Path) -> tuple[Context, Naming, list[Acting
     return _last[0][1]
 
 
-def gold_of(silver: Sequence[Silver], folder: Path) -> list[Gold]:
+def gold_of(silver: Sequence[Silver], folder: Place) -> list[Gold]:
     """Measure a bucket from what all parts show of it, and write its tables into `folder`."""
     found, written = [], []
     for _, of_one in groupby(sorted(silver, key=lambda each: (each.place, each.part)), key=lambda each: each.place):
@@ -195,13 +195,13 @@ def _measured(rows: Sequence[Silver]) -> tuple[Gold, PartitionTables]:
 NO_TABLES = PartitionTables(*(schema.empty_table() for schema in TABLES.values()))
 
 
-def write_gold(folder: Path, number: int, found: Sequence[tuple[TraceRun, PartitionTables]]) -> None:
+def write_gold(folder: Place, number: int, found: Sequence[tuple[TraceRun, PartitionTables]]) -> None:
     """Write the tables of a bucket."""
     for place, name in enumerate(TABLES):
         tables = [with_run(run, of_one[place]) for run, of_one in found]
         write_table(gold_file(folder, name, number), pa.concat_tables(tables))
 
 
-def gold_file(folder: Path, table: str, number: int) -> Path:
+def gold_file(folder: Place, table: str, number: int) -> Place:
     """Where a bucket's rows of a table are."""
     return folder / table / f"part-{number:05}.parquet"

@@ -22,12 +22,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kernel.platform.places import place_of
+
 _Value = TypeVar("_Value")
 #: Names that annotations of our classes use and that their modules import for type checkers only.
 _NAMES: Mapping[str, Any] = {
     "Mapping": Mapping,
     "Sequence": Sequence,
-    "Path": Path,
+    "Place": Path,
     "NDArray": NDArray,
     "Numbers": NDArray[np.int64],
 }
@@ -53,7 +55,8 @@ _PLAIN: Mapping[Any, pa.DataType] = {
     bytes: pa.binary(),
 }
 _JSON = Column(pa.string(), lambda value: msgspec.json.encode(value).decode(), msgspec.json.decode)
-_PATH = Column(pa.binary(), os.fsencode, lambda data: Path(os.fsdecode(data)))
+#: A path here, or in a store.
+_PLACE = Column(pa.binary(), lambda place: os.fsencode(str(place)), lambda data: place_of(os.fsdecode(data)))
 #: Numbers of any shape.
 _ARRAY = Column(
     pa.struct([("shape", pa.list_(pa.int64())), ("values", pa.list_(pa.int64()))]),
@@ -84,7 +87,7 @@ def column(hint: Any) -> Column:
     if hint is Any:
         return _JSON
     if hint is Path:
-        return _PATH
+        return _PLACE
     if hint is pa.Table:
         return _TABLE
     if origin is np.ndarray:

@@ -19,23 +19,14 @@ from comparison.pipeline.gold.course import course_table
 from comparison.pipeline.silver.rounds import phase_table, round_table
 from comparison.pipeline.silver.windows import change_table, fault_table
 from comparison.results.metrics import METRICS
-from kernel.platform.whole_file import own_folder, remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
-
-TABLES = "tables"
-#: Where the tables of a running analysis are; it is renamed when the analysis has ended.
-_STAGING = ".tables-in-progress"
-#: Where an earlier analysis's are for a moment.
-_REPLACED = ".tables-replaced"
-#: Where those of a broken-off one are, while they are removed.
-_BROKEN_OFF = ".tables-broken-off"
+    from kernel.platform.places import Place
 
 RUNS_SCHEMA = pa.schema(
     [
@@ -116,57 +107,14 @@ OF_RUNS: Mapping[str, Callable[[Measured], pa.Table]] = MappingProxyType(
 )
 
 
-def write_runs(folder: Path, number: int, measured: Sequence[tuple[TraceRun, Measured]]) -> None:
+def write_runs(folder: Place, number: int, measured: Sequence[tuple[TraceRun, Measured]]) -> None:
     """Write the tables of OF_RUNS: a file each."""
     for name, table_of in OF_RUNS.items():
         tables = [with_run(run, table_of(each)) for run, each in measured]
         write_table(folder / name / f"part-{number:05}.parquet", pa.concat_tables(tables))
 
 
-def staging(folder: Path) -> Path:
-    """An empty folder for the tables of an analysis that has begun."""
-    discard(folder)
-    path = folder / _STAGING
-    path.mkdir(parents=True)
-    return path
-
-
-def tables_in(folder: Path) -> Path:
-    """Where an earlier analysis's tables are, if there are any; also if it was killed while it put them there.
-
-    Raises `EnvironmentFault` for a link in their place.
-    """
-    path, replaced = own_folder(folder, TABLES), folder / _REPLACED
-    if replaced.is_dir() and not replaced.is_symlink() and not path.exists():
-        replaced.rename(path)
-    remove_folder(replaced)
-    return path
-
-
-def publish(folder: Path) -> None:
-    """Put what was staged in the place of an earlier analysis's tables."""
-    target, replaced = folder / TABLES, folder / _REPLACED
-    remove_folder(replaced)
-    if target.exists():
-        target.rename(replaced)
-    (folder / _STAGING).rename(target)
-    remove_folder(replaced)
-
-
-def discard(folder: Path) -> None:
-    """Remove what a broken-off analysis staged, and go back to the tables before it if it was replacing them.
-
-    Its tasks may still be writing: under its new name they do not find the folder again.
-    """
-    tables_in(folder)
-    staged, broken_off = folder / _STAGING, folder / _BROKEN_OFF
-    remove_folder(broken_off)
-    if staged.exists():
-        staged.rename(broken_off)
-        remove_folder(broken_off)
-
-
-def write_results(folder: Path, runs: Sequence[tuple[TraceRun, Run]]) -> None:
+def write_results(folder: Place, runs: Sequence[tuple[TraceRun, Run]]) -> None:
     """Write the tables `runs`, `files`, `metrics`, `bystanders` and `verdicts`."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _SCHEMAS}
     for trace, run in runs:

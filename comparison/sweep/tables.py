@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from comparison.pipeline.bronze.tables import write_table
-from comparison.pipeline.written import TABLES
+from comparison.pipeline.published import TABLES
 from kernel.platform.whole_file import own_folder
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import msgspec
 from kernel.errors import UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from kernel.platform.places import Place
 
 T = TypeVar("T")
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 class DamagedFile(UserError):
     """A file that is not the JSON that it should be; `why` without the file's name."""
 
-    def __init__(self, path: Path, why: str) -> None:
+    def __init__(self, path: Place, why: str) -> None:
         super().__init__(f"{path} is damaged: {why}")
         self.why = why
 
 
-def read_json(path: Path, shape: type[T]) -> T:
+def read_json(path: Place, shape: type[T]) -> T:
     """A file's content. Raises OSError if it cannot be read, and `DamagedFile` if it is damaged.
 
     The text is decoded first, because msgspec skips fields that the shape does not have, whatever bytes are in them.
@@ -33,7 +33,7 @@ def read_json(path: Path, shape: type[T]) -> T:
         raise DamagedFile(path, str(error)) from error
 
 
-def json_if_readable(path: Path, shape: type[T]) -> T | None:
+def json_if_readable(path: Place, shape: type[T]) -> T | None:
     """The same, or None if there is no such file, or it cannot be read, or is damaged."""
     try:
         return read_json(path, shape)

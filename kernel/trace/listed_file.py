@@ -11,7 +11,8 @@ from kernel.platform.json_file import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from kernel.platform.places import Place
 
 RUN_FILE = "run.json"
 
@@ -35,7 +36,7 @@ class RunFile(NamedTuple):
     parameters: str = ""  #: all but the seed, as JSON with sorted keys: equal text, equal parameters
 
 
-def run_file(run_dir: Path) -> RunFile | None:
+def run_file(run_dir: Place) -> RunFile | None:
     """A run's `run.json`; None if there is none.
 
     Raises `UserError` if the file exists but cannot be read, or is damaged.

@@ -6,21 +6,20 @@ No line is dropped silently: an unusable one becomes a `Quarantined` with a reas
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kernel.platform.places import opened
 from kernel.trace.check import TIME_OUT_OF_RANGE, end_problems, header_problems, is_time, problems
 from kernel.trace.events import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
-    from typing import BinaryIO
+
+    from kernel.platform.places import Place
 
 #: No usable line is longer; the limit keeps a corrupt file from filling the memory.
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -77,7 +76,7 @@ class Trace:
     `end` is None in a file of schema 1, and in one whose process was killed or whose tail is lost.
     """
 
-    path: Path
+    path: Place
     header: Mapping[str, Any] | None
     events: tuple[dict[str, Any], ...] = ()
     quarantined: tuple[Quarantined, ...] = field(default=())
@@ -95,7 +94,7 @@ class Trace:
         return [event for event in self.events if event["kind"] in kinds]
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Place) -> Trace:
     """Read one trace file. Neither bad content nor a file that cannot be read raises."""
     try:
         lines = list(lines_of(path))
@@ -124,10 +123,10 @@ def read_trace(path: Path) -> Trace:
     return Trace(path, first.header, tuple(events), tuple(quarantined), end, len(lines), len(lines) - ended_at)
 
 
-def read_header(path: Path) -> HeaderLine:
+def read_header(path: Place) -> HeaderLine:
     """Read only the header of a file. Never raises."""
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             return header_of(file.readline(LINE_BYTES_MAX))
     except OSError as error:
         return HeaderLine(None, Reason.UNREADABLE, _unreadable(path, error).detail)
@@ -152,12 +151,12 @@ def header_of(line: bytes) -> HeaderLine:
     return HeaderLine(None, detail="; ".join(wrong)) if wrong else HeaderLine(header)
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
+def lines_of(path: Place) -> Iterator[bytes]:
     """The non-empty lines of a file, without line ends; the beginning of those that are too long.
 
     Raises OSError if the file cannot be read.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         while line := file.readline(LINE_BYTES_MAX + 1):
             rest = line
             while len(rest) > LINE_BYTES_MAX and not rest.endswith(b"\n"):
@@ -214,14 +213,5 @@ def _may_be_json(line: bytes) -> bool:
     return line.lstrip()[:1] in (b"{", b"[")
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a file for reading. Raises OSError for all but regular files: a pipe would never end."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return open(file, "rb")  # a descriptor, and the caller closes it
-    os.close(file)
-    raise OSError(0, "not a regular file", str(path))
-
-
-def _unreadable(path: Path, error: OSError) -> Quarantined:
+def _unreadable(path: Place, error: OSError) -> Quarantined:
     return Quarantined(0, Reason.UNREADABLE, "", error.strerror or str(error), path.name)

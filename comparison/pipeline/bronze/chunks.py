@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kernel.platform.places import opened
 from kernel.trace.reader import LINE_BYTES_MAX, end_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
     from typing import BinaryIO
 
     from comparison.pipeline.bronze.runs import TraceRun
+    from kernel.platform.places import Place
 
 #: What is decoded at once: about 160,000 events, which take some 100 MB as Python objects.
 CHUNK_BYTES = 32 * 1024 * 1024
@@ -87,12 +88,12 @@ def _pieces(number: int, run: TraceRun, chunk_bytes: int) -> Iterator[Chunk]:
         yield from (Chunk(number, place, start, end) for start, end in pairwise(edges))
 
 
-def read_chunk(path: Path, start: int, end: int) -> bytes:
+def read_chunk(path: Place, start: int, end: int) -> bytes:
     """The lines of a file that begin in [start, end).
 
     However long lines are, no more is read than the chunk and one line of the greatest length.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         file.seek(max(0, start - 1))
         if start:
             file.readline(end - file.tell())

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 from comparison.pipeline.bronze.decode import KEPT_LINES, Unusable
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.tables import with_run, write_table
+from kernel.platform.places import arrow_source, exists, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.runs import TraceRun
+    from kernel.platform.places import Place
 
 QUARANTINE = "quarantine"
 #: The columns of a run's unusable lines, without those of the run.
@@ -44,13 +45,13 @@ def quarantine_table(run: TraceRun, lines: Iterable[tuple[str, Unusable]]) -> pa
     return with_run(run, pa.Table.from_pylist(rows, _SCHEMA))
 
 
-def write_quarantine(folder: Path, number: int, tables: Sequence[pa.Table]) -> None:
+def write_quarantine(folder: Place, number: int, tables: Sequence[pa.Table]) -> None:
     """Write those of a part, if there are any."""
     if any(len(table) for table in tables):
         write_table(quarantine_path(folder, number), pa.concat_tables(tables))
 
 
-def count_lines_on(folder: Path, pieces: Iterable[tuple[int, int]]) -> None:
+def count_lines_on(folder: Place, pieces: Iterable[tuple[int, int]]) -> None:
     """Number the lines of one file that many parts hold, and keep the first KEPT_LINES unusable ones.
 
     `pieces` are the parts in the order of the file, with the number of lines of each. A task knows its own lines only.
@@ -58,8 +59,8 @@ def count_lines_on(folder: Path, pieces: Iterable[tuple[int, int]]) -> None:
     before = kept = 0
     for part, lines in pieces:
         path = quarantine_path(folder, part)
-        if path.exists():
-            table = pq.read_table(path, partitioning=None)
+        if exists(path):
+            table = pq.read_table(**arrow_source(path), partitioning=None)
             place = table.schema.get_field_index("line")
             numbers = pa.compute.add(table["line"], before)
             table = table.set_column(place, table.schema.field(place), numbers).slice(0, KEPT_LINES - kept)
@@ -67,9 +68,9 @@ def count_lines_on(folder: Path, pieces: Iterable[tuple[int, int]]) -> None:
             if len(table):
                 write_table(path, table)
             else:
-                path.unlink()
+                remove(path)
         before += lines
 
 
-def quarantine_path(folder: Path, number: int) -> Path:
+def quarantine_path(folder: Place, number: int) -> Place:
     return folder / QUARANTINE / f"part-{number:05}.parquet"

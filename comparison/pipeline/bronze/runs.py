@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS, TOLERANCE_NS
 from kernel.errors import UserError
+from kernel.platform.places import below, each_of, is_in_store, resolved
 from kernel.trace.events import Role
 from kernel.trace.listed_file import RUN_FILE, ListedFile, RunFile, run_file
 from kernel.trace.reader import HeaderLine, Reason, read_header
@@ -21,7 +22,8 @@ from kernel.trace.run_clock import clock_problem, offset_ns, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+
+    from kernel.platform.places import Place
 
 _FIRST_REPEAT = 1
 _NO_HEADER = HeaderLine(None)
@@ -31,7 +33,7 @@ _NO_HEADER = HeaderLine(None)
 class TraceFile:
     """One file and what its header says; `offset_ns` turns its clock into the run's."""
 
-    path: Path
+    path: Place
     size: int
     role: str = ""
     process: str = ""
@@ -49,7 +51,7 @@ class TraceRun:
     """The files of one design's run, and what their headers agree on."""
 
     run_id: str  #: `<bundle>/<scenario>/<design>[/seed-<seed>]`, as in the headers; unique among the runs analysed
-    folder: Path
+    folder: Place
     scenario: str
     design: str
     seed: int
@@ -60,7 +62,6 @@ class TraceRun:
     parameters: str = ""  #: those in run.json without the seed, as text that is equal if they are
     repeat: int = _FIRST_REPEAT
     problem: str = ""  #: why run.json could not be used, or does not list the files
-    source: str = ""  #: where it is, if `folder` is a copy
 
     @property
     def boots(self) -> Mapping[str, str]:
@@ -78,27 +79,35 @@ class TraceRun:
     @property
     def path(self) -> str:
         """Where the run is, for people."""
-        return self.source or as_text(self.folder)
+        return as_text(self.folder)
 
 
-def as_text(path: Path | str) -> str:
+def as_text(path: Place | str) -> str:
     """A path as text that can be written; names need not be UTF-8."""
-    return os.fsencode(path).decode("utf-8", errors="replace")
+    return os.fsencode(str(path)).decode("utf-8", errors="replace")
 
 
-def find_runs(folders: Iterable[Path]) -> list[TraceRun]:
+def find_runs(folders: Iterable[Place]) -> list[TraceRun]:
     """Every run at or below the given folders, in order: it has trace files, or lists some in its run.json."""
-    found = [run for folder in folders for run in sorted(_run_folders(folder.resolve()))]
-    return _numbered([_run_of(folder) for folder in dict.fromkeys(found)])
+    found: dict[Place, list[Place]] = {}
+    for folder in folders:
+        found |= dict(sorted(_traces_by_run(resolved(folder)).items()))
+    runs = each_of(lambda each: _run_of(*each), [*found.items()], in_store=any(map(is_in_store, found)))
+    return _numbered([run for run in runs if run is not None])
 
 
-def _run_folders(folder: Path) -> set[Path]:
-    traced = {path.parent.parent for path in folder.glob("**/trace/*.jsonl")}
-    described = {path.parent for path in folder.glob(f"**/{RUN_FILE}")}
-    return traced | {each for each in described - traced if _described_in(each)[0].traces}
+def _traces_by_run(folder: Place) -> dict[Place, list[Place]]:
+    """The trace files of each folder that has any, or a run.json."""
+    found: defaultdict[Place, list[Place]] = defaultdict(list)
+    for path in below(folder, "trace/*.jsonl", RUN_FILE):
+        if path.name == RUN_FILE:
+            found[path.parent] += []
+        else:
+            found[path.parent.parent].append(path)
+    return found
 
 
-def _described_in(folder: Path) -> tuple[RunFile, str]:
+def _described_in(folder: Place) -> tuple[RunFile, str]:
     """What run.json says, which is nothing without one, and why nobody can say which files the run had."""
     nothing = RunFile("", "", "", 0, None)
     try:
@@ -129,16 +138,19 @@ def _numbered(runs: Sequence[TraceRun]) -> list[TraceRun]:
     return [replace(run, repeat=repeats[run.run_id]) for run in unique]
 
 
-def _run_of(folder: Path) -> TraceRun:
+def _run_of(folder: Place, traces: Sequence[Place]) -> TraceRun | None:
+    """The run in a folder; None if there is none: nothing was traced, and nobody says that something was to be."""
+    about, problem = _described_in(folder)
+    if not traces and not about.traces:
+        return None
     files, headers = [], []
-    for path in sorted((folder / "trace").glob("*.jsonl")):
+    for path in sorted(traces):
         header, reason, detail = read_header(path)
         if header is not None:
             headers.append(header)
         line = HeaderLine(header, reason, detail)
         files.append(TraceFile(path, _size(path), header=line, problem=None if header else reason))
     reference = reference_of(headers)
-    about, problem = _described_in(folder)
     by_file = iter(headers)
     files = [file if file.problem else _described(file, next(by_file), reference) for file in files]
     files = [_with_a_possible_clock(file) for file in files]
@@ -164,7 +176,7 @@ def _design_of(reference: Mapping[str, Any] | None, headers: Sequence[Mapping[st
     return next((str(header["design"]) for header in (*first, *headers) if header["design"]), "")
 
 
-def _size(path: Path) -> int:
+def _size(path: Place) -> int:
     """The bytes of a file; 0 of what cannot be read."""
     try:
         return path.stat().st_size if path.is_file() else 0

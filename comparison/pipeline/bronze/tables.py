@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 from comparison.pipeline.bronze.alike import read_alike
 from comparison.pipeline.bronze.decode import Decoded, decode, usual_event
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, RUN_COLUMNS, named_in_files
-from kernel.platform.whole_file import whole_file
+from kernel.platform.places import arrow_source, exists, make_folder, whole
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS, Type
 from kernel.trace.limits import RECORD_RANGES, RECORDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
-    from pathlib import Path
 
     from comparison.pipeline.bronze.alike import Group
     from comparison.pipeline.bronze.runs import TraceFile, TraceRun
+    from kernel.platform.places import Place
 
 #: What every file says of the columns of its table: raised when one means something else, or is gone.
 SCHEMA_VERSION = 1
@@ -174,21 +174,21 @@ def with_run(run: TraceRun, table: pa.Table) -> pa.Table:
     return table
 
 
-def write_part(folder: Path, number: int, tables: Tables) -> None:
+def write_part(folder: Place, number: int, tables: Tables) -> None:
     """Write one part of every kind that it has; writing it again replaces it."""
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     for kind, table in tables.items():
         write_table(folder / f"kind={kind}" / f"part-{number:05}.parquet", table)
 
 
-def write_table(path: Path, table: pa.Table) -> None:
+def write_table(path: Place, table: pa.Table) -> None:
     """Write one file of a table, whole or not at all; its columns get the names that they have in files.
 
     Its folder may be new, but not the one above, which may be gone because the analysis was broken off.
     """
     table = as_in_files(table).replace_schema_metadata(_VERSION)
-    path.parent.mkdir(exist_ok=True)
-    with whole_file(path) as file:
+    make_folder(path.parent)
+    with whole(path) as file:
         pq.write_table(table, file, **_encoding(table.schema))
 
 
@@ -211,7 +211,7 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
 
 
 def read_part(
-    folder: Path,
+    folder: Place,
     number: int,
     kinds: Iterable[str] = EVENT_SCHEMAS,
     columns: Callable[[str], Sequence[str] | None] = lambda _: None,
@@ -224,13 +224,13 @@ def read_part(
     found = {}
     for kind in kinds:
         path = folder / f"kind={kind}" / f"part-{number:05}.parquet"
-        if path.exists():
+        if exists(path):
             wanted = columns(kind)
             texts = (
                 [field.name for field in EVENT_SCHEMAS[kind] if field.type == pa.string()] if kind in encoded else []
             )
             named = [FILE_NAMES.get(name, name) for name in texts]
-            with pq.ParquetFile(path, read_dictionary=named, pre_buffer=False) as file:
+            with pq.ParquetFile(**arrow_source(path), read_dictionary=named, pre_buffer=False) as file:
                 table = file.read(columns=None if wanted is None else [FILE_NAMES.get(name, name) for name in wanted])
             found[kind] = table.rename_columns([_READ_AS.get(name, name) for name in table.column_names])
     return found

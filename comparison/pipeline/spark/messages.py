@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pyspark
 
 from kernel.errors import RebalanceLabError
 
@@ -10,6 +13,10 @@ _LONGEST = 600
 #: Lines that say where, not what.
 _STACK = re.compile(r"\s+(?:at |File \"|\.\.\. \d+ more)|\s{4,}|\s*\^+\s*$|Traceback |(?:Driver|JVM) stacktrace")
 _NOISE = re.compile(r"An error occurred while calling \S+\.?|Please see the stack trace below\.")
+#: What Spark says without a connector for a store.
+_WITHOUT_CONNECTOR = re.compile(
+    r"Class \S+FileSystem not found|No FileSystem for scheme|ClassNotFoundException: \S+fs\.s3a"
+)
 #: What an executor without our needs says.
 _LACKING = re.compile(r"ModuleNotFoundError|No module named|Cannot run program|PYTHON_VERSION_MISMATCH|ImportError")
 
@@ -26,7 +33,15 @@ def in_short(text: str) -> str:
 
 
 def with_remedy(message: str, *, local: bool) -> str:
-    """The message, and what to do if an executor lacks what it needs."""
+    """The message, and what to do if Spark lacks the connector for a store, or an executor what it needs."""
+    if _WITHOUT_CONNECTOR.search(message):
+        return f"Spark's connector for the store is missing: {message}. {_connector()}"
     if local or not _LACKING.search(message):
         return message
     return f"{message} (executors need our Python and its packages: see --environment and --executor-python)"
+
+
+def _connector() -> str:
+    jars = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    version = next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
+    return f"For s3a:// add --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"

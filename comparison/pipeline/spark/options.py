@@ -23,6 +23,8 @@ _UNITS_MB = {"m": 1, "g": 1024, "t": 1024 * 1024}
 _ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 #: Settings that we read ourselves.
 _COUNTS = ("spark.sql.shuffle.partitions", "spark.default.parallelism")
+#: Others would see them on the JVM's command line, and the clients in Python do not know them.
+_CREDENTIALS = re.compile(r"spark\.hadoop\.fs\.s3a\.(?:.*\.)?(?:access\.key|secret\.key|session\.token)")
 _OURS = "the driver is started without spark-submit's launcher"
 #: Settings that would break the analysis, and what to do instead.
 REFUSED: Mapping[str, str] = {
@@ -60,6 +62,8 @@ class SparkOptions:
                 raise ConfigurationError(f"{name!r} is not a Spark setting: its name must begin with 'spark.'")
             if name in REFUSED:
                 raise ConfigurationError(f"{name} cannot be set: {REFUSED[name]}")
+            if _CREDENTIALS.fullmatch(name):
+                raise ConfigurationError(f"{name} cannot be set: give credentials in the environment only")
             if name in _COUNTS and not re.fullmatch(r"[1-9][0-9]{0,5}", value):
                 raise ConfigurationError(f"{name} is {value!r}: must be between 1 and 999999")
         if self.driver_host is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,18 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         settings["spark.python.daemon.module"] = DAEMON
     if chosen.environment is not None:
         settings["spark.archives"] = f"{_absolute(chosen.environment)}#{ENVIRONMENT_FOLDER}"
-    return {**settings, **chosen.conf}
+    return {**settings, **_of_s3(), **chosen.conf}
+
+
+def _of_s3() -> dict[str, str]:
+    """What the environment says of S3's server, as for the clients in Python. Credentials Spark finds there itself."""
+    settings = {}
+    if region := os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"):
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"  # other servers have no host for every bucket
+    return settings
 
 
 def _absolute(archive: str) -> str:

@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 
 from comparison.report.view.tables import TABLES, TablesMissing
 from comparison.screen.printable import printable_all
+from kernel.platform.places import arrow_source, exists
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+    from kernel.platform.places import Place
 
     Event = dict[str, Any]
 
@@ -82,7 +84,7 @@ class RunEvents(NamedTuple):
 NO_EVENTS = RunEvents((), 0)
 
 
-def read_events(folder: Path) -> Mapping[str, RunEvents]:
+def read_events(folder: Place) -> Mapping[str, RunEvents]:
     """By run id, from the tables in the result's `folder`. Raises TablesMissing."""
     by_run: defaultdict[str, list[pa.Table]] = defaultdict(list)
     for kind, wanted in KINDS_READ.items():
@@ -94,15 +96,16 @@ def read_events(folder: Path) -> Mapping[str, RunEvents]:
     return {run_id: _in_order(tables) for run_id, tables in by_run.items()}
 
 
-def _read(path: Path, kind: str, wanted: pc.Expression | None) -> pa.Table | None:
-    if not path.exists():
+def _read(path: Place, kind: str, wanted: pc.Expression | None) -> pa.Table | None:
+    if not exists(path):
         return None  # there was no such event
     fields = {FILE_NAMES.get(name, name): name for name in KINDS[kind].fields}
     try:
-        there = pq.ParquetDataset(path, partitioning=None).schema.names
+        source = arrow_source(path)
+        there = pq.ParquetDataset(source["source"], filesystem=source["filesystem"], partitioning=None).schema.names
         added = [name for name, field in fields.items() if field in KINDS[kind].optional and name not in there]
         columns = ["run_id", *_COMMON, *(name for name in fields if name not in added)]
-        table = pq.read_table(path, columns=columns, filters=wanted, partitioning=None)
+        table = pq.read_table(**source, columns=columns, filters=wanted, partitioning=None)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
         raise TablesMissing(f"{path} is not as this version writes it ({error}): analyse the run again") from error
     for name in added:  # since the table was written

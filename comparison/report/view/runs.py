@@ -31,7 +31,6 @@ from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from comparison.report.view.events import RunEvents
     from comparison.report.view.tables import RunTables
@@ -40,13 +39,14 @@ if TYPE_CHECKING:
     Key = tuple[str, str, int]
     from comparison.results.result import Result
     from comparison.results.run import Run
+    from kernel.platform.places import Place
 
 _NS_PER_MS = 1e6
 #: Tables of what lanes show in more detail; their ends are no moments of their own.
 _OVER_TIME = ("course", "waits")
 
 
-def read_views(result: Result, folder: Path) -> list[RunView | None]:
+def read_views(result: Result, folder: Place) -> list[RunView | None]:
     """One for each of the result's runs, from the tables beside it; None for a run without rows.
 
     Raises TablesMissing.

@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 
 from comparison.results.keys import BELIEVED, OVER_TIME
 from kernel.errors import UserError
+from kernel.platform.places import arrow_source, exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+    from kernel.platform.places import Place
 
 TABLES = "tables"
 #: Rows that are read of one run and one table.
@@ -60,7 +62,7 @@ class RunTables:
     left_out: Mapping[str, int]
 
 
-def read_tables(folder: Path) -> dict[str, RunTables]:
+def read_tables(folder: Place) -> dict[str, RunTables]:
     """The tables in the result's `folder`, by run id. Raises TablesMissing."""
     by_run: dict[str, dict[str, pa.Table]] = {}
     for name, columns in COLUMNS.items():
@@ -69,10 +71,10 @@ def read_tables(folder: Path) -> dict[str, RunTables]:
     return {run_id: _rows(tables) for run_id, tables in by_run.items()}
 
 
-def _read(folder: Path, name: str, columns: Sequence[str]) -> pa.Table | None:
+def _read(folder: Place, name: str, columns: Sequence[str]) -> pa.Table | None:
     path = folder / name
-    if not path.exists():
-        if name == MEMBERS and folder.exists():
+    if not exists(path):
+        if name == MEMBERS and exists(folder):
             return None  # nobody started
         raise TablesMissing(f"{path} is missing. Analyse the run again with this version")
     kept = None
@@ -80,7 +82,7 @@ def _read(folder: Path, name: str, columns: Sequence[str]) -> pa.Table | None:
         # Of lines that are no times, and of stretches that say nothing, nothing is drawn.
         kept = pc.field("view").isin(OVER_TIME) & (pc.field("counts_as_overlap") | (pc.field("holders") == 0))
     try:
-        return pq.read_table(path, columns=["run_id", *columns], filters=kept, partitioning=None)
+        return pq.read_table(**arrow_source(path), columns=["run_id", *columns], filters=kept, partitioning=None)
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
         raise TablesMissing(f"{path} is not as this version writes it ({error}): analyse the run again") from error
 

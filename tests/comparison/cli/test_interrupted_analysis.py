@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from comparison.exits import Exit
-from comparison.pipeline import written
+from comparison.pipeline import published
 from comparison.pipeline.bronze.tables import write_table
 from comparison.pipeline.generated.runs import write_synthetic
+from comparison.pipeline.written import RUNS_SCHEMA
 from kernel.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,9 +51,9 @@ main()
 #: The command, held just before it puts its tables in place, so that even a late signal comes before that.
 HELD = """
 import threading
-from comparison.pipeline import written
+from comparison.pipeline import published
 from comparison.cli.entry import main
-written.publish = lambda folder: threading.Event().wait(300)
+published.publish = lambda folder, staged: threading.Event().wait(300)
 main()
 """
 
@@ -132,17 +133,17 @@ def test_what_a_killed_analysis_left_is_put_right_by_the_next_one(tmp_path: Path
     (tmp_path / ".tables-replaced").mkdir()
     (tmp_path / ".tables-replaced" / "runs.parquet").write_text("earlier")
     (tmp_path / ".tables-in-progress").mkdir()
-    staged = written.staging(tmp_path)
+    staged = published.staging(tmp_path)
     assert list(staged.iterdir()) == []
     assert (tmp_path / "tables" / "runs.parquet").read_text() == "earlier"
-    written.publish(tmp_path)
+    published.publish(tmp_path, staged)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tables"]
     assert list((tmp_path / "tables").iterdir()) == []
 
 
 def test_task_of_a_broken_off_analysis_cannot_bring_its_folder_back(tmp_path: Path) -> None:
-    staged = written.staging(tmp_path)
-    written.discard(tmp_path)
+    staged = published.staging(tmp_path)
+    published.discard(tmp_path)
     with pytest.raises(FileNotFoundError):
-        write_table(staged / "ownership" / "part-00000.parquet", written.RUNS_SCHEMA.empty_table())
+        write_table(staged / "ownership" / "part-00000.parquet", RUNS_SCHEMA.empty_table())
     assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.carried import READ, Carried, carry
 from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
+from comparison.pipeline.published import PARTS
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.results.result import Result, formatted
 from tests.support.runs.inline_spark import InlineSpark
@@ -252,17 +253,17 @@ def cut_a_table(tables: Path) -> None:
 
 
 def damage_the_list(tables: Path) -> None:
-    path = tables / remembered.PARTS
+    path = tables / PARTS
     path.write_bytes(path.read_bytes().replace(b'"events":', b'"events":1', 1))
 
 
 def cut_the_list(tables: Path) -> None:
-    path = tables / remembered.PARTS
+    path = tables / PARTS
     path.write_bytes(path.read_bytes()[:-10])
 
 
 def remove_the_list(tables: Path) -> None:
-    (tables / remembered.PARTS).unlink()
+    (tables / PARTS).unlink()
 
 
 def remove_all(tables: Path) -> None:

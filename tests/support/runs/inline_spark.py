@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kernel.platform.places import arrow_source, exists, place_of
+
 Batches = Iterable[pa.RecordBatch]
 Views = dict[str, pa.Table]
 
@@ -61,7 +63,12 @@ class _Reader:
         return self
 
     def parquet(self, *paths: str) -> _Frame:
-        return _Frame(pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths]), 1, self._views)
+        tables = [pq.read_table(**arrow_source(place_of(path)), partitioning=None) for path in paths]
+        return _Frame(pa.concat_tables(tables), 1, self._views)
+
+    def text(self, path: str) -> _Frame:
+        assert exists(place_of(path))
+        return _Frame(pa.table({"value": pa.array([], pa.string())}), 1, self._views)
 
 
 class _Frame:
@@ -81,6 +88,10 @@ class _Frame:
 
     def groupBy(self, *names: str) -> _Groups:  # noqa: N802 - Spark's name
         return _Groups(self._rows, names, self._views)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._rows.column_names)
 
     def collect(self) -> list[tuple[object, ...]]:
         return list(zip(*self._rows.to_pydict().values(), strict=True))

@@ -51,6 +51,26 @@ def test_master_with_a_number_that_cannot_be_meant_is_refused(master: str) -> No
         parse_master(master)
 
 
+@pytest.mark.parametrize("name", ["access.key", "secret.key", "bucket.mine.session.token"])
+def test_credentials_on_the_command_line_are_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="in the environment only") as refused:
+        SparkOptions(conf={f"spark.hadoop.fs.s3a.{name}": "unlikely"})
+    assert "unlikely" not in str(refused.value)
+
+
+def test_spark_asks_the_server_that_the_environment_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in (("URL", "http://127.0.0.1:9"), ("URL_S3", "")):
+        monkeypatch.setenv(f"AWS_ENDPOINT_{name}", value)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unlikely")
+    settings = settings_of(parse_master("local"), tmp_path, "1g")
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:9"
+    assert "unlikely" not in str(settings)
+    chosen = SparkOptions(conf={"spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:8"})
+    assert settings_of(parse_master("local"), tmp_path, "1g", chosen)["spark.hadoop.fs.s3a.endpoint"].endswith(":8")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert not [name for name in settings_of(parse_master("local"), tmp_path, "1g") if "s3a.endpoint" in name]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_settings_that_would_break_the_analysis_are_refused_with_what_to_do(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{re.escape(name)} cannot be set: {re.escape(REFUSED[name])}"):

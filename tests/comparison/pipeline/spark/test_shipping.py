@@ -56,3 +56,10 @@ Driver stacktrace:
     )
     assert with_remedy(shortened, local=True) == shortened
     assert "see --environment and --executor-python" in with_remedy(shortened, local=False)
+
+
+def test_connector_that_spark_lacks_is_named() -> None:
+    said = "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+    remedy = "add --spark-conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3."
+    assert remedy in with_remedy(said, local=True)
+    assert with_remedy("Path does not exist: s3a://bucket/x", local=True) == "Path does not exist: s3a://bucket/x"
