@@ -66,7 +66,7 @@ def _in_store(text: str) -> list[UPath]:
         return [place]
     with explained(text):
         names = sorted(place.fs.glob(place.path)) if glob.has_magic(place.path) else []
-        found = [place.with_segments(place.fs.unstrip_protocol(name)) for name in names if place.fs.isdir(name)]
+        found = [place.with_segments(name) for name in names if place.fs.isdir(name)]
     if not found:
         raise StoreFault(f"no folder {text}. Give one that has runs of `run` or `compare` in it")
     return found

@@ -125,7 +125,7 @@ def exists(place: Place) -> bool:
 
 
 def below(folder: Place, *patterns: str) -> list[Place]:
-    """The files at any depth below a folder that match one of the patterns."""
+    """What is at any depth below a folder, and matches one of the patterns; in a store only files."""
     if not is_in_store(folder):
         return [path for pattern in patterns for path in folder.glob(f"**/{pattern}")]
     return [
