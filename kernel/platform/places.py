@@ -71,7 +71,7 @@ def place_of(text: str) -> Place:
         from upath import UPath
 
         if scheme == "hdfs":
-            import kernel.platform.hdfs_place  # noqa: F401  # registers itself
+            from kernel.platform import hdfs_place  # noqa: F401  # registers itself
         place = UPath(f"{scheme}{text[len(scheme) :]}", **_options(scheme))
         place.fs  # noqa: B018  # loads the client
     except ImportError as error:
