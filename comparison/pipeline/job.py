@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 _Written = TypeVar("_Written", PartRead, Gold)
-_ROWS_A_BATCH, _TASKS_MAX = 64, 64
+#: A task has a cost of its own, however little it has to do.
+_TASKS_A_CORE = 4
+_ROWS_A_BATCH = 64
 
 
 def read(spark: SparkSession, parts: Sequence[PartOfTraces], folder: Place) -> list[PartRead]:
@@ -129,7 +131,8 @@ def _describe(spark: SparkSession, what: str | None) -> None:
 
 def _rows(spark: SparkSession, kind: type[_Value], values: Sequence[_Value]) -> DataFrame:
     """One row a value, each a task while there are few."""
-    spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(max(1, min(len(values), _TASKS_MAX))))
+    tasks = min(len(values), _TASKS_A_CORE * cores_of(spark))
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", str(max(1, tasks)))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS_A_BATCH))
     return spark.createDataFrame(pa.Table.from_batches([batch_of(kind, values)]), _columns(kind))
 

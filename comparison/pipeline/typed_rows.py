@@ -1,8 +1,8 @@
 """Python values as rows with a schema: what one stage of the plan hands to the next.
 
 The schema is derived from a class's annotations, so that it cannot differ from it: a dataclass, a NamedTuple or a
-msgspec.Struct is a struct, a list a list, a mapping a list of keys and values. Only what JSON from outside may hold
-(`Any`) stays JSON. Thus Spark sees columns that it can select, and nothing is pickled.
+msgspec.Struct is a struct, a list a list, a mapping a list of keys and values. A list of flat objects is JSON, and so
+is what JSON from outside may hold (`Any`). Thus Spark sees columns that it can select, and nothing is pickled.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def column(hint: Any) -> Column:
     if origin is not None and issubclass(origin, Mapping):
         return _JSON if arguments == (str, Any) else _mapping(*arguments)
     if origin is not None and issubclass(origin, Collection):
-        return _several(column(arguments[0]), list if origin in (Sequence, Collection) else origin)
+        kind = list if origin in (Sequence, Collection) else origin
+        return _texts(arguments[0], kind) if _is_flat(arguments[0]) else _several(column(arguments[0]), kind)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return Column(pa.string(), lambda value: value.value, hint)
     if isinstance(hint, type) and (fields := _fields_of(hint)):
@@ -154,6 +155,20 @@ def _several(of: Column, kind: Callable[[Iterable[Any]], Any]) -> Column:
         lambda values: [of.pack(each) for each in values],
         lambda rows: kind(of.unpack(each) for each in rows),
     )
+
+
+def _is_flat(hint: Any) -> bool:
+    """Whether it is a class of words and whole numbers only."""
+    if not isinstance(hint, type):
+        return False
+    types = {one for each in _fields_of(hint).values() for one in typing.get_args(each) or (each,)}
+    return bool(types) and types <= {int, str, bool, NoneType}
+
+
+def _texts(of: type, kind: Callable[[Iterable[Any]], Any]) -> Column:
+    """Of objects that there may be a hundred thousand of: as structs they took ten times the CPU time on their way."""
+    decode = msgspec.json.Decoder(list[of]).decode  # type: ignore[valid-type]
+    return Column(pa.string(), lambda values: msgspec.json.encode([*values]).decode(), lambda text: kind(decode(text)))
 
 
 def _mapping(key: Any, value: Any) -> Column:
