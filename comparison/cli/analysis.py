@@ -85,6 +85,7 @@ def _errors_named(*folders: Place) -> Iterator[None]:
     with ExitStack() as stack:
         if stores:
             stack.enter_context(explained(" and ".join(stores)))
+            stack.enter_context(full_disk_named(Path(tempfile.gettempdir()), "set TMPDIR to another disk"))
         for folder in folders:
             if not is_in_store(folder):
                 stack.enter_context(_disk_errors_named(folder))

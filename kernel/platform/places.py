@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kernel.errors import ConfigurationError, EnvironmentFault
+from kernel.platform.store_faults import explained
 from kernel.platform.store_file import opened_in_store
 from kernel.platform.whole_file import remove_folder, whole_file
 
@@ -44,6 +45,7 @@ _WITH_FOLDERS = frozenset({"hdfs", "viewfs"})
 _VERSIONS = ("ETag", "LastModified", "modification_time", "created")
 #: How many questions a store is asked at a time.
 _AT_ONCE = 16
+_NOTHING_THERE = (FileNotFoundError,)
 
 
 def is_uri(text: str) -> bool:
@@ -114,11 +116,12 @@ def opened(place: Place) -> BinaryIO:
 
 
 def exists(place: Place) -> bool:
-    """Whether something is there. Raises what a store raises when it cannot be asked."""
+    """Whether something is there. Raises StoreFault or Unavailable for a store that cannot be asked."""
     if not is_in_store(place):
         return place.exists()
     try:
-        place.fs.info(place.path)
+        with explained(str(place), but=_NOTHING_THERE):
+            place.fs.info(place.path)
     except FileNotFoundError:
         return False
     return True
@@ -146,7 +149,8 @@ def _names(folder: UPath) -> dict[str, dict[str, Any]]:
     """All files below, by their names for fsspec, which would leave out what it cannot list."""
     careful = {} if folder.fs.async_impl else {"on_error": "raise"}
     try:
-        return cast("dict[str, dict[str, Any]]", folder.fs.find(folder.path, detail=True, **careful))
+        with explained(str(folder), but=_NOTHING_THERE):
+            return cast("dict[str, dict[str, Any]]", folder.fs.find(folder.path, detail=True, **careful))
     except FileNotFoundError:
         return {}
 
@@ -162,7 +166,8 @@ def name_below(place: Place, folder: Place) -> str:
 
 def version_of(place: UPath) -> list[str]:
     """Changes with a file in a store."""
-    about = place.fs.info(place.path)
+    with explained(str(place), but=_NOTHING_THERE):
+        about = place.fs.info(place.path)
     return [str(about[name]) for name in ("size", *_VERSIONS) if name in about]
 
 
@@ -194,13 +199,14 @@ def write_whole(place: Place, content: bytes) -> None:
 
 
 def _put(place: UPath, content: bytes) -> None:
-    if place.protocol in _WITH_FOLDERS:
-        # What is being written there is seen.
-        temporary = place.parent / f".rebalance-lab-{secrets.token_hex(8)}.part"
-        place.fs.pipe_file(temporary.path, content)
-        place.fs.mv(temporary.path, place.path, overwrite=True)
-    else:
-        place.fs.pipe_file(place.path, content)
+    with explained(str(place)):
+        if place.protocol in _WITH_FOLDERS:
+            # What is being written there is seen.
+            temporary = place.parent / f".rebalance-lab-{secrets.token_hex(8)}.part"
+            place.fs.pipe_file(temporary.path, content)
+            place.fs.mv(temporary.path, place.path, overwrite=True)
+        else:
+            place.fs.pipe_file(place.path, content)
 
 
 def copy_file(source: Place, target: Place) -> None:
@@ -208,7 +214,8 @@ def copy_file(source: Place, target: Place) -> None:
     if not (is_in_store(source) and is_in_store(target)) or source.protocol in _WITH_FOLDERS:
         write_whole(target, source.read_bytes())
     else:
-        source.fs.cp_file(source.path, target.path)
+        with explained(str(target)):
+            source.fs.cp_file(source.path, target.path)
 
 
 def renames_folders(place: Place) -> bool:
@@ -220,7 +227,8 @@ def remove(place: Place) -> None:
     """Remove a file or a folder with all that is in it, if it is there; of a symbolic link only the link."""
     if is_in_store(place):
         if exists(place):
-            place.fs.rm(place.path, recursive=True)
+            with explained(str(place)):
+                place.fs.rm(place.path, recursive=True)
     elif place.is_dir():
         remove_folder(place)
     else:

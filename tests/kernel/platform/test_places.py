@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.platform.places import (
@@ -21,6 +23,7 @@ from kernel.platform.places import (
     place_of,
     remove,
     sizes_below,
+    version_of,
     whole,
     write_whole,
 )
@@ -87,6 +90,30 @@ def _break_off(place: Place) -> None:
     with whole(place) as half:
         half.write_bytes(b"ha") if isinstance(half, Path) else half.write(b"ha")
         raise KeyError
+
+
+@pytest.mark.parametrize(
+    ("operation", "ask"),
+    [
+        ("info", exists),
+        ("info", version_of),
+        ("info", remove),
+        ("find", lambda place: below(place, "*")),
+        ("pipe_file", lambda place: write_whole(place, b"")),
+        ("cp_file", lambda place: copy_file(place, place)),
+    ],
+)
+def test_store_that_fails_is_named(
+    operation: str, ask: Callable[[Place], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes it for a place where nothing is, or for a disk of ours."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Slow Down")
+
+    monkeypatch.setattr(MemoryFileSystem, operation, fail)
+    with pytest.raises(StoreFault, match=r"memory://x cannot be read or written: .*Slow Down"):
+        ask(place_of("memory://x"))
 
 
 class EndpointConnectionError(Exception):
