@@ -13,8 +13,10 @@ WITH doubled AS (
   GROUP BY run_id, view, group_id, topic, partition, stretch
 )
 SELECT o.run_id, w.number, o.view,
-       max(least(o.high, w.until_ns) - greatest(o.low, w.from_ns)) AS doubled_longest
+       max(CASE WHEN o.view IN ('offsets', 'serials') THEN o.high - o.low
+                ELSE least(o.high, w.until_ns) - greatest(o.low, w.from_ns) END) AS doubled_longest
 FROM stretches o
-JOIN windows w ON w.run_id = o.run_id AND o.low < w.until_ns AND o.high > w.from_ns AND w.from_ns < w.until_ns
-WHERE w.number = -1 OR o.view NOT IN ('offsets', 'serials')
+JOIN windows w ON w.run_id = o.run_id
+WHERE CASE WHEN o.view IN ('offsets', 'serials') THEN w.number = -1
+           ELSE o.low < w.until_ns AND o.high > w.from_ns AND w.from_ns < w.until_ns END
 GROUP BY o.run_id, w.number, o.view
