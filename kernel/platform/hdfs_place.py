@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+import fsspec
 import hdfs_native  # noqa: F401  # fsspec would try Hadoop's C library without it
 from upath.implementations.hdfs import HDFSPath
 from upath.registry import register_implementation
@@ -18,3 +21,5 @@ class HdfsPlace(HDFSPath):
 
 
 register_implementation("hdfs", HdfsPlace, clobber=True)
+# fsspec clears its cache in a forked child. There a client would wait for its threads for ever, which are not there.
+os.register_at_fork(before=fsspec.get_filesystem_class("hdfs").clear_instance_cache)

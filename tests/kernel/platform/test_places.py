@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from kernel.platform.places import (
     below,
     copy_file,
     exists,
+    is_in_store,
     is_uri,
     name_below,
     opened,
@@ -28,6 +30,7 @@ from kernel.platform.places import (
     write_whole,
 )
 from kernel.platform.store_faults import StoreFault, explained
+from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
     from kernel.platform.places import Place
@@ -157,3 +160,15 @@ def test_mistakes_of_ours_are_not_blamed_on_a_store() -> None:
 def test_uris_are_told_from_paths() -> None:
     given = ["s3a://b/x", "HDFS://h/x", "file:///x", "x", "/a:/b", "x://"]
     assert [is_uri(text) for text in given] == [True, True, False, False, False, True]
+
+
+def test_process_that_knew_a_place_in_hdfs_can_be_forked() -> None:
+    assert is_in_store(place_of("hdfs://127.0.0.1:9/runs"))  # nobody knows it any more
+    child = multiprocessing.get_context("fork").Process(target=int)
+    child.start()
+    try:
+        wait_until(lambda: child.exitcode is not None, 20, "the child to end")
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+        child.join()
