@@ -42,8 +42,6 @@ def settings_of(master: Master, scratch: Path, memory: str, chosen: SparkOptions
         "spark.local.dir": str(scratch / "scratch"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
-        # Each plan runs once, over what tasks have made small: to plan it again after each stage saves nothing.
-        "spark.sql.adaptive.enabled": "false",
         "spark.cleaner.referenceTracking.blocking": "false",
     }
     if master.is_local:
