@@ -3,7 +3,7 @@
 An *overlap* is a maximal stretch in which a partition has two or more holders, which may change; it counts only if all
 of it is longer than what clocks can tell. A *gap* is a stretch in which nobody has a partition that its group should
 have: one that its members or its authority named, that has acknowledged records, or that the runner announced; while
-the group is measured as running, or as long as it wants the topic.
+the group is measured as running and has a member, and as long as it wants the topic.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Wanted:
         self._memberships = memberships
         self._known: set[Key] = set()
         self._counts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  #: since when, how many of a topic
+        self._present: defaultdict[str, Presence] = defaultdict(Presence)  #: by group
         self._first: dict[str, int] = {}  #: when what begins or ends the measured time was first seen
 
     def take(self, event: Event, t_ns: int) -> None:
@@ -69,13 +70,27 @@ class Wanted:
                 self._counts[event["topic"]].append((t_ns, event["wanted"]))
                 readers = self._memberships.readers(event["topic"])
                 self._known |= {Key(group, event["topic"], n) for group in readers for n in range(event["wanted"])}
-            case "member_started":
-                self._first.setdefault("member", t_ns)
+            case "member_started" | "member_closed" | "process_ended":
+                self._take_of_members(event, t_ns)
             case "change_started" | "fault_started" | "stage_entered" | "run_ended":
                 if begins(event):
                     self._first.setdefault("begin", t_ns)
                 if stops(event):
                     self._first.setdefault("stop", t_ns)
+
+    def _take_of_members(self, event: Event, t_ns: int) -> None:
+        if event["kind"] == "process_ended":
+            for present in self._present.values():
+                present.end(event["target"], t_ns)
+            return
+        process, member = event["process"], event["member"]
+        present = self._present[self._memberships.group(process, member)]
+        if event["kind"] == "member_closed":
+            present.go((process, member), t_ns)
+        else:
+            self._first.setdefault("member", t_ns)
+            if member:
+                present.come((process, member), t_ns)
 
     def span(self, now_ns: int) -> Stretch:
         """When the group is measured as running: from its first member on, if no runner says more; until now."""
@@ -84,6 +99,15 @@ class Wanted:
 
     def stretches(self, now_ns: int) -> dict[Key, list[Stretch]]:
         """When its group should have each partition, until now."""
+        found, until_ns = self.asked(now_ns), self.span(now_ns)[1]
+        for key, asked in found.items():
+            if (present := self._present[key.group]).is_known:
+                stretches = present.stretches(until_ns)
+                found[key] = [part for each in asked for part in cut(stretches, *each)]
+        return found
+
+    def asked(self, now_ns: int) -> dict[Key, list[Stretch]]:
+        """When a group should have each partition if it has a member, until now."""
         span, found = self.span(now_ns), {}
         for key in sorted(self._known):
             counts = self._counts.get(key.topic, [(span[0], key.partition + 1)])
@@ -92,6 +116,32 @@ class Wanted:
             wanted = ((from_ns, until_ns) for (from_ns, count), until_ns in pairs if key.partition < count)
             found[key] = united(cut(wanted, *span))
         return found
+
+
+class Presence:
+    """When a group had a member: from the start of each until it closed, or its process ended."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, str | None], int] = {}
+        self._over: list[Stretch] = []
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._since or self._over)
+
+    def come(self, member: tuple[str, str | None], t_ns: int) -> None:
+        self._since.setdefault(member, t_ns)
+
+    def go(self, member: tuple[str, str | None], t_ns: int) -> None:
+        if member in self._since:
+            self._over.append((self._since.pop(member), t_ns))
+
+    def end(self, process: str, t_ns: int) -> None:
+        for member in [each for each in self._since if each[0] == process]:
+            self.go(member, t_ns)
+
+    def stretches(self, now_ns: int) -> list[Stretch]:
+        return united([*self._over, *((since_ns, now_ns) for since_ns in self._since.values())])
 
 
 def wanted_of(events: Sequence[tuple[int, Event]]) -> Wanted:

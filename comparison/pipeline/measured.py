@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
+    from comparison.pipeline.measured_offsets import FinalOffsets, Skip
     from comparison.results.run import FileIntegrity
 
 
@@ -223,14 +224,6 @@ class CommitTotals(CommitSums, frozen=True, kw_only=True):
     of_ended_sessions: int | None  #: None: the authority traced no end of a session
 
 
-class FinalOffsets(msgspec.Struct, frozen=True, kw_only=True):
-    """Partitions whose committed offset was read at the end, and how many of them were wrong."""
-
-    read: int
-    behind: int
-    beyond: int
-
-
 class PartitionOwners(msgspec.Struct, frozen=True, kw_only=True):
     """Who owned a partition before and after a change, by the authority; None: nobody."""
 
@@ -382,6 +375,8 @@ class Measured:
     first_overlaps: dict[str, FirstOverlap] = field(default_factory=dict)  #: by view
     commits: CommitTotals | None = None
     final_offsets: FinalOffsets | None = None
+    memberless_ns: int = 0  #: how long partitions were wanted by a group without members
+    skips: list[Skip] = field(default_factory=list)
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     turnover: dict[int, Turnover] = field(default_factory=dict)
     begun: dict[tuple[int, str], Begun] = field(default_factory=dict)  #: by window and view

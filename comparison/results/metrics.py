@@ -72,10 +72,16 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "unowned_partition_s": Metric(
             "s",
-            "time that partitions were claimed by no member",
+            "time that partitions were claimed by no member of a group that had one",
             "unowned, partition-s",
             AS_MEDIAN,
             is_always_shown=True,
+            of=STRETCH,
+        ),
+        "memberless_partition_s": Metric(
+            "s",
+            "time that partitions had no owner because the group had no member",
+            "group without members, partition-s",
             of=STRETCH,
         ),
         "unowned_authority_partition_s": Metric("s", "time that partitions had no owner, by the authority", of=STRETCH),
@@ -191,6 +197,12 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "lost",
             is_part=True,
             is_always_shown=True,
+        ),
+        "skipped": Metric(
+            "records",
+            "records that came after the group and were never delivered, because auto.offset.reset began behind them",
+            "skipped by a reset",
+            is_part=True,
         ),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(

@@ -209,6 +209,21 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     late_commit: str  #: the same of the end of its transaction
 
 
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that a group was never handed because `auto.offset.reset` set its position behind them."""
+
+    group: str
+    topic: str
+    partition: int
+    first: int  #: offset
+    end: int  #: the offset that the position was set to
+    records: int  #: from `first` to before `end`, without offsets that no producer was told of
+    reset: str  #: latest, or largest
+    committed: int | None  #: the offset that had last been stored for the group, if any
+    by: str  #: the stream that began there, `process/member/stream`
+    at_ms: float
+
+
 class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
     """One trace file, and whether it is whole; see kernel.trace.integrity. One that is missing has only problems."""
 
@@ -264,6 +279,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     counters: list[Counter]
     bystanders: list[Bystander] = []  #: empty without a bystander
     copies: list[Copies] = []  #: in order
+    skips: list[Skipped] = []  #: by partition, in order
     coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]

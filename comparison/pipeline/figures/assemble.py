@@ -31,7 +31,7 @@ from comparison.results.keys import (
     WHOLE_RUN,
 )
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.run import Change, Copies, Overlap, Run
+from comparison.results.run import Change, Copies, Overlap, Run, Skipped
 from kernel.clock import NS_PER_MS, in_ms, in_s
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import FirstOverlap, Measured
+    from comparison.pipeline.measured_offsets import Skip
 
 #: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
@@ -95,6 +96,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         counters=compare_counters(measured.runner, measured.operations),
         bystanders=bystanders_of(measured),
         copies=[msgspec.convert(event.detail, Copies) for event in measured.runner if isinstance(event, CopiesRead)],
+        skips=[_skipped(each) for each in measured.skips],
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             _overlap(measured.first_overlaps[view], view)
@@ -186,6 +188,7 @@ def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
     doubled_longest = (delivering.doubled_longest or 0) if delivering is not None else 0
     return {
         "unowned_partition_s": in_s(believed.gap) if believed is not None else None,
+        "memberless_partition_s": in_s(measured.memberless_ns) if believed is not None else None,
         "unowned_authority_partition_s": in_s(authority.gap) if authority is not None and authority_traced else None,
         "left_unnamed": _left_unnamed(measured),
         "double_owned_partition_s": in_s(believed.doubled) if believed is not None else None,
@@ -207,6 +210,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
         "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
+        "skipped": sum(each.records for each in measured.skips) if offsets is not None else None,
         "out_of_order": measured.out_of_order if measured.delivered else None,
     }
 
@@ -226,6 +230,21 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
         "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
         "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
     }
+
+
+def _skipped(skip: Skip) -> Skipped:
+    return Skipped(
+        group=skip.group,
+        topic=skip.topic,
+        partition=skip.partition,
+        first=skip.first,
+        end=skip.end,
+        records=skip.records,
+        reset=skip.reset,
+        committed=skip.committed,
+        by=skip.by,
+        at_ms=in_ms(skip.t_ns),
+    )
 
 
 def _overlap(first: FirstOverlap, view: str) -> Overlap:

@@ -54,7 +54,8 @@ def no_record_lost(run: Run) -> CheckResult:
         return UNKNOWN, "no numbered record was both acknowledged and delivered"
     delivered = run.metrics["delivered"]
     if lost == 0:
-        return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats"
+        skipped = f"; {run.metrics['skipped']:g} skipped by a reset" if run.metrics["skipped"] else ""
+        return EXPECTED, f"0 lost; {delivered:g} delivered, {run.metrics['duplicates']:g} of them repeats{skipped}"
     in_hand = int(run.parameters.get("streams", 1)) * _killed(run) if run.design == "zookeeper" else 0
     if lost <= in_hand:
         return EXPECTED, f"{counted_noun(lost, 'record')} lost in the crash: auto-commit may lose the one in hand"

@@ -47,6 +47,8 @@ _OLD_SHARE = 0.5
 _OVERLAP_MS, _BRIEF_MS = 400, 20
 #: A process that dies does so this long before its round ends, after its last poll.
 _DIES_BEFORE_MS = 20
+#: A new member starts so long after a round's end.
+_JOINS_MS = 5
 _ROUND_MS = POLLS_A_ROUND * POLL_MS
 _ROUND_RECORDS = POLLS_A_ROUND * POLL_RECORDS
 #: By how much a zombie's old commit is behind.
@@ -246,6 +248,11 @@ class _SyntheticRun:
             file.flush()
         self.truth.rounds += 1
 
+    @property
+    def _is_empty(self) -> bool:
+        """Whether the group has no member until the next round: all are new."""
+        return not any(member.file.seq for member in self._members)
+
     def _share(self, partition: int) -> _Share:
         log, chance = self._logs[partition], self._random.random
         return _Share(
@@ -260,9 +267,11 @@ class _SyntheticRun:
     def _count(self, share: _Share) -> None:
         """Add what happens to the partition from its claim on, and move its log on."""
         truth, log, zombie = self.truth, self._logs[share.partition], share.zombie
-        truth.unowned_authority_ms += PAUSE_MS
+        truth.unowned_authority_ms += PAUSE_MS - (_JOINS_MS if self._is_empty else 0)
         polls = zombie.polls if zombie is not None else 0
-        if zombie is None:
+        if self._is_empty:
+            truth.unowned(PAUSE_MS - _JOINS_MS)
+        elif zombie is None:
             truth.unowned(PAUSE_MS + log.died_before_ms)
         else:
             truth.double_owned(zombie.overlap_ms)
@@ -310,7 +319,7 @@ class _SyntheticRun:
     def _rebalance(self, member: _Member, before: int, begin: int) -> None:
         file = member.file
         if not file.seq:
-            file.add(before + 5, "member_started", f'"group":"{GROUP}","streams":1')
+            file.add(before + _JOINS_MS, "member_started", f'"group":"{GROUP}","streams":1')
         file.add(before + 10, "rebalance_started", '"trigger":"children"')
         file.add(before + 20, "phase_entered", '"phase":"join","attempt":1')
         file.add(begin, "rebalance_ended", '"outcome":"ok"')

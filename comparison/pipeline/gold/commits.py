@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.gold.last_before import LastBefore, Rows
-from comparison.pipeline.measured import Acting, FinalOffsets
+from comparison.pipeline.measured import Acting
+from comparison.pipeline.measured_offsets import FinalOffsets
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -88,7 +89,7 @@ _NO_EPOCH, _NEVER = -1, np.iinfo(np.int64).max
 class Judged:
     """The commits and starts of deliveries of some partitions, in order, with what was true of each."""
 
-    rows: pa.Table  #: OFFSET_SCHEMA, without the final ones
+    rows: pa.Table  #: OFFSET_SCHEMA, of these kinds
     owner: list[str | None]  #: None: nobody
     is_stale: NDArray[np.bool_]
     moved_back_by: NDArray[np.int64]  #: 0: it did not move back
@@ -113,7 +114,7 @@ class Judged:
 
 def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
     """Judge every commit and every start of deliveries; `offsets` and `naming` are those of some partitions, whole."""
-    offsets = offsets.filter(pa.compute.not_equal(offsets["kind"], FINAL))
+    offsets = offsets.filter(pa.compute.is_in(offsets["kind"], pa.array([WRITTEN, REFUSED, STARTED])))
     both = pa.concat_tables([table.select(["group", "topic", "partition"]) for table in (offsets, naming)])
     keys, _ = keys_of(both)
     mine, named_keys = keys[: len(offsets)], keys[len(offsets) :]

@@ -5,6 +5,7 @@ What is measured of several sets of partitions of one run adds up.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -15,19 +16,22 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import astuple
 
+from comparison.ownership.cover import cut, united
 from comparison.pipeline.gold import cover
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
+from comparison.pipeline.gold.line_keys import Keys
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
+from comparison.pipeline.gold.skips import unpromised, without
 from comparison.pipeline.gold.turnover import added_kept, kept_through, owners_around
-from comparison.pipeline.measured import (  # typed_rows reads the annotations
-    FinalOffsets,
+from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the annotations
     FirstOverlap,
     KeptThrough,
     PartitionOwners,
 )
+from comparison.pipeline.measured_offsets import FinalOffsets, Skip
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -40,15 +44,13 @@ from comparison.pipeline.silver.arrays import (
     together,
 )
 from comparison.pipeline.silver.deliveries import NO_SERIAL, owners_of
-from comparison.pipeline.silver.naming import Names, keys_of
+from comparison.pipeline.silver.naming import Names
 from comparison.pipeline.silver.offsets import FINAL, STARTED
 from comparison.pipeline.silver.reduce import bucket_of_topic
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, OFFSETS, OVER_TIME, SERIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Key
@@ -64,6 +66,8 @@ class PartitionFigures:
     first_overlaps: dict[str, FirstOverlap] = field(default_factory=dict)  #: by view
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
+    memberless_ns: int = 0  #: of all partitions
+    skips: list[Skip] = field(default_factory=list)
     started_behind: int = 0
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
@@ -94,11 +98,15 @@ def measure_partitions(
     believes = believed(bundle.claims, context)
     names = authority(bundle.naming)
     delivers = delivering(bundle.stretches, bundle.claims)
-    wanted = wanted_ranges(keys, bundle, context, bucket, buckets)
+    wanted, memberless_ns = wanted_ranges(keys, bundle, context, bucket, buckets)
     commits = judged(bundle.offsets, bundle.naming, context)
+    handed = _records(keys, bundle.stretches, "first", "end")
+    skips, not_due = unpromised(keys, bundle, handed, context)
     found = PartitionFigures(
         owners=owners_around(names, context.change_windows),
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
+        memberless_ns=memberless_ns,
+        skips=skips,
         started_behind=int(commits.starts_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
@@ -111,8 +119,11 @@ def measure_partitions(
         BELIEVED: (_over_time(keys, believes, context), wanted),
         AUTHORITY: (_over_time(keys, names, context), wanted),
         DELIVERING: (_over_time(keys, delivers, context), nothing),
-        OFFSETS: (_records(keys, bundle.stretches, "first", "end"), nothing),
-        SERIALS: (_records(keys, bundle.stretches, "serial_first", "serial_end"), _acknowledged(keys, bundle, context)),
+        OFFSETS: (handed, nothing),
+        SERIALS: (
+            _records(keys, bundle.stretches, "serial_first", "serial_end"),
+            _due(keys, bundle, context, not_due),
+        ),
     }
     tables = []
     for view, (held, needed) in views.items():
@@ -123,25 +134,6 @@ def measure_partitions(
         tables.append(cover.segment_table(view, segments, overlaps, keys.meanings))
     intervals = pa.concat_tables([believes, names, delivers])
     return found, PartitionTables(intervals, pa.concat_tables(tables), commits.commits())
-
-
-class Keys:
-    """Partitions and owners as numbers, alike in all views."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Key, int] = {}
-        self.owners = Names()
-
-    @property
-    def meanings(self) -> list[Key]:
-        return list(self._numbers)
-
-    def number(self, key: Key) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
-
-    def column(self, table: pa.Table) -> NDArray[np.int64]:
-        places, meanings = keys_of(table)
-        return np.array([self.number(key) for key in meanings], dtype=np.int64)[places] if meanings else places
 
 
 def _over_time(keys: Keys, intervals: pa.Table, context: Context) -> Ranges:
@@ -158,8 +150,11 @@ def _records(keys: Keys, stretches: pa.Table, first: str, end: str) -> Ranges:
     return Ranges(keys.column(stretches)[numbered], lows[numbered], highs[numbered], owners[numbered])
 
 
-def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
-    """Every group should be handed every acknowledged record of the topics that it reads."""
+def _due(keys: Keys, bundle: Bundle, context: Context, not_due: Mapping[Key, Sequence[tuple[int, int]]]) -> Ranges:
+    """The serial numbers of what each group should be handed: every acknowledged record of the topics that it reads.
+
+    `not_due` has the offsets of others, by partition.
+    """
     topics, names = codes(bundle.acks["topic"])
     readers = [context.memberships.readers(str(name)) for name in names]
     shares = []
@@ -170,11 +165,23 @@ def _acknowledged(keys: Keys, bundle: Bundle, context: Context) -> Ranges:
     if not shares:
         return Ranges.none()
     acks = pa.concat_tables(shares)
-    return cover.united(Ranges(keys.column(acks), integers(acks["first"]), integers(acks["end"])))
+    numbers, lows, highs = keys.column(acks), integers(acks["first"]), integers(acks["end"])
+    if not_due:
+        offsets, meanings = integers(acks["offset"]), keys.meanings
+        columns = (column.tolist() for column in (numbers, lows, highs, offsets - lows))
+        kept = [
+            (number, first - ahead, end - ahead)
+            for number, low, high, ahead in zip(*columns, strict=True)
+            for first, end in without([(low + ahead, high + ahead)], not_due.get(meanings[number], ()))
+        ]
+        numbers, lows, highs = np.array(kept, dtype=np.int64).reshape(-1, 3).T
+    return cover.united(Ranges(numbers, lows, highs))
 
 
-def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> Ranges:
-    """Every known partition should have an owner throughout the span, or as long as the group wants its topic.
+def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> tuple[Ranges, int]:
+    """Every known partition should have an owner while its group has a member, and as long as that wants the topic.
+
+    The second value is for how long the group wanted them and had no member, in nanoseconds over all partitions.
 
     Known are those with acknowledged records or with owners, and those that the group was asked to take. A topic that
     goes on being wanted is wanted in one piece, so that a gap is not cut where the group is asked again.
@@ -200,7 +207,24 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
         if key[2] < count
     ]
     numbers, lows, highs = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return cover.united(Ranges(numbers, lows, highs).not_empty())
+    wanted = cover.united(Ranges(numbers, lows, highs).not_empty())
+    present, meanings = _present(context), keys.meanings
+    columns = (column.tolist() for column in (wanted.keys, wanted.lows, wanted.highs))
+    parts = [
+        (number, first, end)
+        for number, low, high in zip(*columns, strict=True)
+        for first, end in cut(present.get(meanings[number][0], [(low, high)]), low, high)
+    ]
+    with_members = Ranges(*np.array(parts, dtype=np.int64).reshape(-1, 3).T)
+    return with_members, int((wanted.highs - wanted.lows).sum() - (with_members.highs - with_members.lows).sum())
+
+
+def _present(context: Context) -> dict[str, list[tuple[int, int]]]:
+    """When each group had a member, where members were traced."""
+    lives: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for life in context.lives:
+        lives[context.memberships.group(life.process, life.member)].append((life.from_ns, life.until_ns))
+    return {group: united(of_one) for group, of_one in lives.items()}
 
 
 def known_partitions(bundle: Bundle, context: Context) -> set[Key]:
@@ -251,6 +275,8 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         first_overlaps=_earliest(part.first_overlaps for part in parts),
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
+        skips=[skip for part in parts for skip in part.skips],
+        memberless_ns=sum(part.memberless_ns for part in parts),
         started_behind=sum(part.started_behind for part in parts),
         final_offsets=FinalOffsets(
             read=sum(final.read for final in finals),

@@ -99,6 +99,8 @@ def together(
         if judged_any
         else None,
         final_offsets=figures.final_offsets,
+        memberless_ns=figures.memberless_ns,
+        skips=figures.skips,
         owners=figures.owners,
         turnover=sums.turnover,
         begun=sums.begun,

@@ -144,6 +144,7 @@ class Context:
     readings: Mapping[str, ReadingInterval]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
     session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
+    appeared: Mapping[tuple[str, int], int]  #: when partitions were first led that came behind the first member
     expired: tuple[tuple[str, int], ...]  #: each member whose session a coordinator ended, and when
 
     def of_partitions(self) -> Context:
@@ -231,8 +232,18 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         readings=reading_intervals(runner),
         boots=run.boots,
         session_ends=_session_ends(of_group),
+        appeared=_appeared(rows_of(tables, "leader_changed"), min((row["t_ns"] for row in started), default=0)),
         expired=_expired(group),
     )
+
+
+def _appeared(led: Sequence[Mapping[str, Any]], since_ns: int) -> dict[tuple[str, int], int]:
+    first: dict[tuple[str, int], int] = {}
+    for row in led:
+        if row["leader"] >= 0:
+            key = row["topic"], row["partition"]
+            first[key] = min(row["t_ns"], first.get(key, row["t_ns"]))
+    return {key: t_ns for key, t_ns in first.items() if t_ns > since_ns}
 
 
 def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:

@@ -67,8 +67,16 @@ STRETCH_SCHEMA = pa.schema(
 )
 #: One row for each partition that a stream was assigned, or that was taken from it.
 CLAIM_SCHEMA = pa.schema([*_WHERE, *_WHO, ("seq", pa.int64()), ("t_ns", pa.int64()), ("kind", pa.string())])
-#: Serial numbers `first` to `end`-1 of a topic's partition were acknowledged.
-ACK_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int64()), ("first", pa.int64()), ("end", pa.int64())])
+#: Serial numbers `first` to `end`-1 of a topic's partition were acknowledged, at `offset` and those behind it.
+ACK_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int64()),
+        ("first", pa.int64()),
+        ("end", pa.int64()),
+        ("offset", pa.int64()),
+    ]
+)
 #: A stream delivered from a partition in the middle of a round.
 KEPT_SCHEMA = pa.schema([("round", pa.int64()), *_WHERE, ("owner", pa.string())])
 
@@ -110,13 +118,13 @@ def acks_of(tables: Tables) -> pa.Table:
     partitions = integers(table["partition"])
     first, end = integers(table["serial_first"]), integers(table["serial_last"]) + 1
     order = in_order(together(topics, from_zero(partitions)), first)
-    topics, partitions, first, end = (column[order] for column in (topics, partitions, first, end))
-    begins = starts(topics, partitions)
+    columns = (topics, partitions, first, end, integers(table["first"]))
+    topics, partitions, first, end, offset = (column[order] for column in columns)
+    begins = starts(topics, partitions, offset - first)
     begins[1:] |= first[1:] != end[:-1]
     rows, last = ends(begins)
-    return pa.table(
-        [pa.array(names, pa.string()).take(topics[rows]), partitions[rows], first[rows], end[last]], schema=ACK_SCHEMA
-    )
+    where = pa.array(names, pa.string()).take(topics[rows]), partitions[rows]
+    return pa.table([*where, first[rows], end[last], offset[rows]], schema=ACK_SCHEMA)
 
 
 def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Naming) -> Delivered:

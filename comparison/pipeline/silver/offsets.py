@@ -1,4 +1,4 @@
-"""All about offsets in one table: commits at the authority, starts of deliveries, and offsets read at the end."""
+"""All about offsets in one table: commits at the authority, where deliveries start, and offsets read at the end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.silver.context import Context
 
-WRITTEN, REFUSED, STARTED, FINAL = "offset_written", "offset_refused", "position_started", "final_offset"
+WRITTEN, REFUSED, FINAL = "offset_written", "offset_refused", "final_offset"
+#: A member begins to deliver a partition; and before that, if the group has no offset that it could begin at.
+STARTED, RESET = "position_started", "position_reset"
 _KEY = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
 _PLACE = [("t_ns", pa.int64()), ("seq", pa.int64())]
-#: Commits at the authority, starts of deliveries, and offsets read at the end, distinguished by `kind`.
+#: Rows of different kinds, distinguished by `kind`.
 OFFSET_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -27,6 +29,7 @@ OFFSET_SCHEMA = pa.schema(
         ("process", pa.string()),
         ("offset", pa.int64()),
         ("by", pa.string()),  #: a member; the stream that starts, `process/member/stream`
+        ("reset", pa.string()),  #: auto.offset.reset, where it set the position
         ("epoch", pa.int64()),
         ("error", pa.string()),
         ("end", pa.int64()),  #: of the log, with an offset read at the end
@@ -37,7 +40,7 @@ OFFSET_SCHEMA = pa.schema(
 def offset_rows(tables: Tables, context: Context) -> pa.Table:
     """Everything about offsets that the judgement needs: OFFSET_SCHEMA."""
     found = [OFFSET_SCHEMA.empty_table()]
-    for kind in (WRITTEN, REFUSED, STARTED, FINAL):
+    for kind in (WRITTEN, REFUSED, STARTED, RESET, FINAL):
         if kind not in tables:
             continue
         table = tables[kind]
@@ -45,7 +48,7 @@ def offset_rows(tables: Tables, context: Context) -> pa.Table:
         columns["kind"] = pa.repeat(kind, len(table))
         if kind == FINAL:
             columns["offset"] = table["committed"]
-        if kind == STARTED:
+        if kind in (STARTED, RESET):
             columns["group"] = group_column(context.memberships, table)
             columns["by"] = owners_of(table)
         missing = {field.name: pa.nulls(len(table), field.type) for field in OFFSET_SCHEMA if field.name not in columns}

@@ -32,6 +32,7 @@ from comparison.pipeline.silver.offsets import (
     FINAL,
     OFFSET_SCHEMA,
     REFUSED,
+    RESET,
     STARTED,
     WRITTEN,
     of_ended_sessions,
@@ -58,13 +59,13 @@ _NEEDED: Mapping[str, Sequence[str]] = {
     bystanders.KIND: bystanders.NEEDED,
     silences.KIND: silences.NEEDED,
     **dict.fromkeys(CLAIMS, _OF_CLAIMS),
-    **dict.fromkeys((REFUSED, STARTED, FINAL), _OF_OFFSETS),
+    **dict.fromkeys((REFUSED, STARTED, RESET, FINAL), _OF_OFFSETS),
     WRITTEN: (*_OF_OFFSETS, "session"),
 }
 
 
 #: Tables whose texts need not be unpacked: the large ones, and those that are only counted.
-ENCODED_KINDS = frozenset(EVENT_SCHEMAS) - {"zk_op", bystanders.KIND, WRITTEN, REFUSED, STARTED, FINAL}
+ENCODED_KINDS = frozenset(EVENT_SCHEMAS) - {"zk_op", bystanders.KIND, WRITTEN, REFUSED, STARTED, RESET, FINAL}
 
 
 def needed_columns(kind: str) -> list[str]:

@@ -6,6 +6,7 @@ figure is made here.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
@@ -28,6 +29,8 @@ _HERD = "herd"
 LINKS_MAX = 2
 #: What settles within this was never without an owner, as far as anybody would notice.
 AT_ONCE_MS = 50.0
+#: How many partitions a sentence names.
+_PLACES_MAX = 3
 
 
 class Finding(NamedTuple):
@@ -208,6 +211,22 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
         again = [(run.design, number(_metric(run, "duplicates"))) for run in runs if _metric(run, "duplicates")]
         repeats = f" Delivered again: {_by_design(again)}." if again else ""
         yield Finding(f"No acknowledged record was lost{where}.{repeats}")
+    for run in runs:
+        if run.skips:
+            skipped = _count(_metric(run, "skipped"), "record")
+            yield Finding(
+                f"In {run.design} {run.skips[0].reset} of auto.offset.reset skipped {skipped}: {_places(run)}."
+            )
+
+
+def _places(run: Run) -> str:
+    """Where records were skipped, the partitions with the most first."""
+    records: Counter[str] = Counter()
+    for skip in run.skips:
+        records[f"{skip.topic}-{skip.partition}"] += skip.records
+    named = [f"{number(count)} of {place}" for place, count in records.most_common(_PLACES_MAX)]
+    more = len(records) - len(named)
+    return ", ".join(named) + (f", and others of {_count(more, 'more partition')}" if more else "")
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

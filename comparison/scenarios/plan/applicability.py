@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS
 from comparison.scenarios.plan.admitted import file_of
-from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, start_of_reading
+from comparison.scenarios.plan.configuration import STRATEGY, check, complaint_about, in_its_words
 from comparison.scenarios.plan.presets import CONSUMER_HEARTBEAT, CONSUMER_SESSION, SESSION_TIMERS
 from comparison.scenarios.plan.setting_rows import DELAY, USED_BY
 from coordinator.client.setting_table import CONSUMER_SETTINGS
@@ -184,9 +184,7 @@ def why_not(name: str, setting: str, value: str) -> str:
     if setting == STRATEGY and name == ZOOKEEPER:
         known = value in _OLD_STRATEGIES
         return "" if known else f"supports only {' and '.join(_OLD_STRATEGIES)}"
-    if start_of_reading(setting, value) is not None:
-        return ""
-    complaint = complaint_about(consumers.settings, setting, value)
+    complaint = complaint_about(consumers.settings, setting, in_its_words(consumers.settings, setting, value))
     if complaint is not None and _is_exact(consumers.settings[setting]):
         raise complaint
     return f"does not accept it ({complaint})" if complaint is not None else ""

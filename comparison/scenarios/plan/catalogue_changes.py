@@ -6,11 +6,20 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
+from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe, StartAnew
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import CONSUMER_SESSION
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.vocabulary import AddPartitions, Form, JoinOne, KillCoordinator, SlowOwner, Steady
+from comparison.scenarios.plan.vocabulary import (
+    AddPartitions,
+    Form,
+    Hold,
+    JoinOne,
+    KillCoordinator,
+    KillOwner,
+    SlowOwner,
+    Steady,
+)
 from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -238,6 +247,70 @@ CHANGES = (
             }
         ),
         references=("KAFKA-3135", "KIP-848"),
+    ),
+    Scenario(
+        name="uncommitted-reset",
+        symptom="Records vanish in a rebalance, nothing failed, and the group has no lag.",
+        look_for=(
+            "auto.offset.reset=latest (Kafka's default; largest in 0.8) acts whenever a group has no offset for a "
+            "partition, not only the first time it starts: until the first commit each new owner begins at the log's "
+            "end",
+            "after a crash before the first commit: what came while the victim's session ended is skipped, in every "
+            "design",
+            "new partitions: what came before the group noticed them is skipped. A watch tells zookeeper and server at "
+            "once; the others skip up to metadata.max.age.ms, or a heartbeat, of records (KIP-842, KIP-1327)",
+            "what to do: auto.offset.reset=earliest, and a first commit as soon as a group begins. Who wants the end "
+            "can seek there once",
+        ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "skips what came meanwhile",
+            "reset only without a commit",
+            "new partitions read",
+        ),
+        # The first automatic commit would come behind the end of the run.
+        steps=(Form(), KillOwner(), JoinOne(), AddPartitions(), Hold(1000)),
+        settings=MappingProxyType(
+            {"auto.offset.reset": "latest", "auto.commit.interval.ms": "60000", "metadata.max.age.ms": "1000"}
+        ),
+        members_min=2,
+        counts_predicted=False,
+        budget_s=14,
+        references=("KIP-842", "KIP-1327", "KAFKA-20539"),
+    ),
+    Scenario(
+        name="expired-offsets",
+        symptom="My group was down over the weekend, and has forgotten where it was.",
+        look_for=(
+            "a coordinator keeps offsets for offsets.retention.minutes after the last member has left (KIP-211; a week "
+            "by default, a minute here), then auto.offset.reset decides: with latest everything that came meanwhile is "
+            "skipped, with earliest all that the log still has is delivered again",
+            "until Kafka 2.0 the time ran from each commit, for a day by default, also while the group was running: a "
+            "partition in which nothing came for a day lost its offset (KAFKA-4682, KAFKA-3806)",
+            "zookeeper: znodes do not expire, so the group goes on where it was",
+            "what to do: offsets.retention.minutes longer than any pause, and alerts for groups without members",
+        ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "forgets where it was",
+            "offsets never expire",
+        ),
+        steps=(Form(), Steady(), StartAnew(change="restart-all", away_ms=65_000), Hold(1000)),
+        settings=MappingProxyType(
+            {
+                "auto.offset.reset": "latest",
+                "offsets.retention.minutes": "1",
+                "offsets.retention.check.interval.ms": "1000",
+            }
+        ),
+        counts_predicted=False,
+        budget_s=80,
+        not_applicable=MappingProxyType(
+            dict.fromkeys(
+                (STATIC, COOPERATIVE, DELAYED), "offsets belong to the group, whatever its protocol: it is as in eager"
+            )
+        ),
+        references=("KIP-211", "KAFKA-3806", "KAFKA-4682"),
     ),
     Scenario(
         name="subscription-change",

@@ -8,6 +8,7 @@ Kafka has is a `ConfigurationError`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS
@@ -44,9 +45,10 @@ OF_A_STEP = frozenset({"offsets.storage"})
 STRATEGY = "partition.assignment.strategy"
 _RESET = "auto.offset.reset"
 _AGE = "metadata.max.age.ms"
-#: The values of both eras for starting at the first record. A member that starts at the end skips records, which a run
-#: would count as lost.
-_FROM_THE_START = frozenset({"earliest", "smallest"})
+#: Where to begin without an offset, in the words of one era and of the other.
+_OTHER_ERA: Mapping[str, str] = MappingProxyType(
+    {"earliest": "smallest", "smallest": "earliest", "latest": "largest", "largest": "latest"}
+)
 _REPLICAS = ("default.replication.factor", "offsets.topic.replication.factor")
 
 
@@ -70,7 +72,11 @@ def configuration(design: str, parameters: Parameters) -> Configuration:
     preset = preset_named(parameters.preset)
     check(parameters.settings)
     consumers = CONSUMERS[design]
-    given = {name: value for name, value in parameters.settings.items() if name not in consumers.made_by}
+    given = {
+        name: in_its_words(consumers.settings, name, value)
+        for name, value in parameters.settings.items()
+        if name not in consumers.made_by
+    }
     of_members, of_brokers = (
         equal_sessions(preset, design, parameters.session_timeout_ms) if parameters.session_timeout_ms else ({}, {})
     )
@@ -117,9 +123,11 @@ def _parts_with(name: str) -> list[str]:
     ]
 
 
-def start_of_reading(name: str, value: str) -> str | None:
-    """An `auto.offset.reset` that starts at the first record, in the words of either era; None for anything else."""
-    return value if name == _RESET and value in _FROM_THE_START else None
+def in_its_words(table: Mapping[str, Setting], name: str, value: str) -> str:
+    """The value as members with these settings take it: of `auto.offset.reset`, in the words of their era."""
+    if name != _RESET or name not in table or complaint_about(table, name, value) is None:
+        return value
+    return _OTHER_ERA.get(value, value)
 
 
 def _tables() -> list[tuple[Mapping[str, Setting], frozenset[str]]]:
@@ -148,10 +156,10 @@ def check(given: Mapping[str, str]) -> list[str]:
                 "a run judges the zookeeper design by its offsets in ZooKeeper. Leave offsets.storage out "
                 "(rebalance-lab consume takes it)"
             )
-        if name == _RESET and value not in _FROM_THE_START:
+        if (name, value) == (_RESET, "none"):
             raise ConfigurationError(
-                f"{_RESET}={value}: a run counts every record, and would count those that members skip as lost. "
-                "Leave it out (rebalance-lab consume takes it)"
+                f"{_RESET}={value}: the group of a run begins without offsets, so that all of its members would fail. "
+                "Use earliest or latest (rebalance-lab consume takes none)"
             )
         knowing = [table for table, _ in _tables() if name in table]
         complaints = [error for table in knowing if (error := complaint_about(table, name, value))]

@@ -118,13 +118,14 @@ class DuplicateInstance(Step):
 
 @dataclass(frozen=True, slots=True)
 class StartAnew(Step):
-    """Shut all members down, and start as many new ones of the run's design, with other settings.
+    """Shut all members down, and start as many new ones of the run's design after `away_ms`, with other settings.
 
     Members that join later get these settings as well.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)  #: over the design's own
     change: str = "form"  #: the name of the measurement; `form` is not judged
+    away_ms: int = 0
 
     all_leave: ClassVar[bool] = True
 

@@ -61,6 +61,7 @@ REPORTED = frozenset(
         "partitions_assigned",
         "partitions_revoked",
         "partitions_lost",
+        "position_reset",
         "records_delivered",
         "commit_answered",
         "session_changed",

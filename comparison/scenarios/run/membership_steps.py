@@ -56,6 +56,7 @@ class MembershipSteps(StepPerformer):
         async def all_anew() -> None:
             going, size = members.present_processes(), members.present
             await asyncio.gather(*(members.go(members.place_of(name), self._changes.takeover_s) for name in going))
+            await asyncio.sleep(step.away_ms / 1000)
             await members.add(size, step.settings)
 
         detail = {"settings": dict(step.settings)}

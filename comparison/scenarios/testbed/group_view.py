@@ -47,7 +47,7 @@ class GroupView:
         self._heartbeat_ms = heartbeat_ms
         self._several_each = several_each
         self.sessions = MemberSessions(claim=claims_in_sessions)
-        self.delivered: dict[TopicPartition, int] = {}  #: the next offset that was not delivered yet
+        self.delivered: dict[TopicPartition, int] = {}  #: the next offset to be delivered
         self.committed: dict[TopicPartition, int] = {}  #: as members received it
         #: The topics of each process. A process that is not in it may own anything.
         self.subscribed: dict[str, frozenset[str]] = {}
@@ -98,6 +98,8 @@ class GroupView:
         """Apply what does not concern ownership."""
         if kind == "records_delivered":
             self._advance(self.delivered, event, _number(event["last"]) + 1)
+        elif kind == "position_reset":
+            self._advance(self.delivered, event, _number(event["offset"]))
         elif kind == "commit_answered":
             if event["outcome"] == "accepted":
                 self._advance(self.committed, event, _number(event["offset"]))

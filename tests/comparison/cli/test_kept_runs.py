@@ -76,7 +76,10 @@ def test_runs_have_the_figures_and_verdicts_that_they_had(kept: Path, tmp_path: 
     before = told(read_result(kept / "result.json"))
     assert all({each.check for each in run["verdicts"]} >= {"counts", "settles"} for run in before.values())
     assert code_of("analyze", kept / "crash", "--output", tmp_path / "again") == Exit.AS_EXPECTED
-    assert told(read_result(tmp_path / "again" / "result.json")) == before
+    again = told(read_result(tmp_path / "again" / "result.json"))
+    for design, run in again.items():
+        run["metrics"] = {name: run["metrics"][name] for name in before[design]["metrics"]}  # there are more now
+    assert again == before
 
 
 def test_analysis_beside_kept_tables_replaces_all_of_them(renewed: Path) -> None:

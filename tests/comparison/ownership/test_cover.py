@@ -14,13 +14,13 @@ from comparison.results.keys import BELIEVED, DELIVERING
 MS = 1_000_000
 ACTS = st.sampled_from(
     ["partitions_assigned", "partitions_revoked", "partitions_lost", "records_delivered", "records_delivered",
-     "process_ended", "topic_wanted", "change_started", "run_ended"]
+     "member_started", "member_closed", "process_ended", "topic_wanted", "change_started", "run_ended"]
 )  # fmt: skip
 MOMENTS = st.tuples(st.sampled_from([0, 1, 300, 600, 1_500]), ACTS, st.integers(1, 3), st.integers(0, 1), st.booleans())
 
 
 def event(kind: str, member: int, partition: int) -> dict[str, Any]:
-    own = {"kind": kind, "process": f"m{member}", "member": f"id{member}", "stream": 0}
+    own = {"kind": kind, "process": f"m{member}", "member": f"id{member}", "stream": 0, "group": "g"}
     where = {"topic": "t", "partition": partition}
     return {**own, **where, "partitions": [where], "target": f"m{member}", "wanted": 1 + partition, "change": "join"}
 

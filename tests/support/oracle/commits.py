@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from comparison.ownership.groups import Memberships
-from comparison.pipeline.measured import Acting, CommitTotals, FinalOffsets, Takeover
+from comparison.pipeline.measured import Acting, CommitTotals, Takeover
+from comparison.pipeline.measured_offsets import FinalOffsets
 from tests.support.oracle.intervals import Event, Key, in_time, is_the_owner, key_of, namings, of
 
 FENCING_ERRORS = (

@@ -18,6 +18,7 @@ from comparison.ownership.fold import Interval
 from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import Coverage, FirstOverlap, RunSpan
 from tests.support.oracle.intervals import Event, Key, key_of, of, owner_of
+from tests.support.oracle.skips import skips_of
 
 SERIALS, OFFSETS = "serials", "offsets"
 WHOLE_RUN = -1
@@ -153,14 +154,19 @@ def delivered_numbers(events: list[Event], view: str) -> dict[Key, dict[int, lis
 
 
 def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
-    """The serial numbers acknowledged to a producer; every group that reads the topic should receive them."""
+    """The serial numbers acknowledged to a producer that every group which reads the topic should receive."""
+    not_due = skips_of(events)[1]
     groups = Memberships.of_events(events)
     found: defaultdict[Key, set[int]] = defaultdict(set)
     for event in of(events, "records_acked"):
         for group in groups.readers(event["topic"]):
-            found[group, event["topic"], event["partition"]] |= set(
-                range(event["serial_first"], event["serial_last"] + 1)
+            key = group, event["topic"], event["partition"]
+            pairs = zip(
+                range(event["first"], event["last"] + 1),
+                range(event["serial_first"], event["serial_last"] + 1),
+                strict=False,
             )
+            found[key] |= {serial for offset, serial in pairs if offset not in not_due.get(key, ())}
     return dict(found)
 
 

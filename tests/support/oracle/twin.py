@@ -36,6 +36,8 @@ from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
+from tests.support.oracle.silences import silences_of
+from tests.support.oracle.skips import skips_of
 
 MS = 1_000_000
 TOLERANCE_NS, TOLERANCE_ACROSS_BOOTS_NS = 1 * MS, 50 * MS
@@ -97,6 +99,9 @@ def measured_of(
                 found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
+    found.memberless_ns = memberless_ns(usable)
+    found.skips, _ = skips_of(usable)
+    found.silences = silences_of(usable, tolerance_ns)
     found.takeovers = oracle_commits.takeovers(usable)
     found.acting = oracle_commits.acting(usable)
     found.phases = oracle_rebalances.phases_of(usable)
@@ -131,6 +136,16 @@ def _single_events(events: list[Event], found: Measured) -> None:
             found.group.append(msgspec.convert(event, _GROUP_EVENTS[event["kind"]]))
         elif event["kind"] == "member_failed":
             found.failures.append(msgspec.convert(event, measured.MemberFailed))
+
+
+def memberless_ns(events: list[Event]) -> int:
+    """How long partitions were wanted by groups without members."""
+    timed = [(event["t_ns"], event) for event in in_time(events)]
+    wanted, end_ns = wanted_of(timed), max(t_ns for t_ns, _ in timed) + 1
+    asked, due = wanted.asked(end_ns), wanted.stretches(end_ns)
+    return sum(high - low for each in asked.values() for low, high in each) - sum(
+        high - low for each in due.values() for low, high in each
+    )
 
 
 def lines_of_views(events: list[Event]) -> dict[str, dict[Key, list[oracle_cover.Piece]]]:

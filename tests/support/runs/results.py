@@ -8,7 +8,7 @@ from comparison.pipeline.analysis import compose
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import NotApplicable, Result
-from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Wait
+from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Skipped, Wait
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 
@@ -50,6 +50,12 @@ def change(name: str = "join", **given: Any) -> Change:
         "counted": [],
     }
     return Change(**{**usual, **given})
+
+
+def skipped(partition: int = 0, records: int = 5, committed: int | None = None) -> Skipped:
+    """A reset to the log's end behind these records."""
+    where = {"group": "g", "topic": "t", "partition": partition, "first": 10, "end": 10 + records}
+    return Skipped(**where, records=records, reset="latest", committed=committed, by="m1/m1/0", at_ms=1_000.0)
 
 
 def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:

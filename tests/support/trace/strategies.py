@@ -226,6 +226,11 @@ class _Play:
             topic, partition = PARTITIONS[(a // 3) % 3]
             place = (0 if member.streams == 1 else (a // 4) % member.streams, topic, partition)
             member.positions[place] = b * 2
+            if a % 2:
+                reset = "earliest" if b == 0 else "latest"
+                self._by_stream(
+                    member, place[0], "position_reset", topic=topic, partition=partition, offset=b * 2, reset=reset
+                )
             self._by_stream(member, place[0], "position_started", topic=topic, partition=partition, offset=b * 2)
 
     # -- the authority ---------------------------------------------------------------------------------------------

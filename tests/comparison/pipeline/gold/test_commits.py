@@ -8,7 +8,8 @@ from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS
 from comparison.pipeline.bronze.tables import Tables
 from comparison.pipeline.gold.commits import Judged, final_offsets, judged
 from comparison.pipeline.gold.run import measure
-from comparison.pipeline.measured import CommitTotals, FinalOffsets
+from comparison.pipeline.measured import CommitTotals
+from comparison.pipeline.measured_offsets import FinalOffsets
 from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.naming import naming_rows
 from comparison.pipeline.silver.offsets import offset_rows

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from comparison.pipeline.bronze.tables import Tables
-from comparison.pipeline.gold.partitions import Keys, known_partitions, wanted_ranges
+from comparison.pipeline.gold.line_keys import Keys
+from comparison.pipeline.gold.partitions import known_partitions, wanted_ranges
 from comparison.pipeline.silver.context import Context
 from comparison.pipeline.silver.reduce import reduced
 from tests.support.trace.traces import MS, e, staged
@@ -41,7 +42,7 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic() -> None:
 
     def stage(tables: Tables, context: Context) -> list[tuple[str, int, int]]:
         keys = Keys()
-        wanted = wanted_ranges(keys, reduced(tables, context)[0], context, 0, 1)
+        wanted, _ = wanted_ranges(keys, reduced(tables, context)[0], context, 0, 1)
         places = [f"{topic}{partition}" for _, topic, partition in (keys.meanings[key] for key in wanted.keys.tolist())]
         return sorted(zip(places, (wanted.lows // MS).tolist(), (wanted.highs // MS).tolist(), strict=True))
 

@@ -12,7 +12,7 @@ from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.runs.results import change, every_design, run, slowed
+from tests.support.runs.results import change, every_design, run, skipped, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
@@ -44,6 +44,16 @@ def test_split_brain_is_said_in_sentences_with_its_figures() -> None:
     assert "Late commits that were refused: 3 in eager." in text
     assert "In eager no committed offset moved back." in text
     assert text[-1].startswith("No acknowledged record was lost, in any design. Delivered again: 561 in zookeeper")
+
+
+def test_skipped_records_are_told_apart_from_lost_ones_with_the_partitions_they_are_of() -> None:
+    skips = [skipped(partition, records) for partition, records in ((0, 5), (1, 9), (1, 2), (2, 7), (3, 1), (4, 1))]
+    text = found(run("crash", "eager", skips=skips, skipped=25.0))
+    assert text[-2].startswith("No acknowledged record was lost.")
+    assert text[-1] == (
+        "In eager latest of auto.offset.reset skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
+        "and others of 2 more partitions."
+    )
 
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:

@@ -309,7 +309,7 @@ def test_a_setting_cannot_change_what_defines_a_design() -> None:
         ({"group.id": "mine"}, "group.id is set by the run itself"),
         ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself"),
         ({"offsets.storage": "kafka"}, "Leave offsets.storage out"),
-        ({"auto.offset.reset": "latest"}, "a run counts every record"),
+        ({"auto.offset.reset": "none"}, "begins without offsets"),
     ],
 )
 def test_an_invalid_setting_is_refused(settings: dict[str, str], complaint: str) -> None:
