@@ -37,7 +37,7 @@ svg { background: #16191d; } text { fill: #e8e8e8; } .legend { fill: #a8a8a8; } 
 """
 _TIMEOUT, _MEMBERS, _LINK = "session-timeout", "members", "link"
 LINKS = ("loopback", "zone", "region")
-_SIZES = ("sizes", "larger", "zookeeper")
+_SIZES = ("sizes", "larger", "largest", "zookeeper")
 #: Pings of a ZooKeeper session in its timeout.
 _PINGS = 3
 

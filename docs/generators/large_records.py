@@ -39,7 +39,8 @@ _TIMEOUTS = "session-timeout=3000,6000,12000,24000,48000"
 SWEEPS: Mapping[str, tuple[tuple[str, ...], int, int]] = MappingProxyType(
     {
         "sizes": ((_BOTH, _COORDINATED, "members=10..1000*10", _PARTITIONS), 5, 1),
-        "larger": ((_BOTH, _COORDINATED, "members=10000", _PARTITIONS), 1, 1),
+        "larger": ((_BOTH, _COORDINATED, "members=10000", _PARTITIONS), 3, 1),
+        "largest": ((_BOTH, _COORDINATED, "members=100000", _PARTITIONS), 1, 1),
         "zookeeper": (("scenario=join,crash", _ZOOKEEPER, "members=10..100000*10", _PARTITIONS), 1, 100),
         "detection": (("scenario=crash", _COORDINATED, "members=100", _PARTITIONS, _TIMEOUTS), 3, 1),
         "sessions": (
