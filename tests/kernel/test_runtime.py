@@ -33,6 +33,7 @@ EDGES = {
     "kernel/zookeeper/counters.py": "asks a server process",
     "kernel/zookeeper/containers": "server processes in containers",
     "kernel/platform/class_archives.py": "child processes",
+    "kernel/platform/places.py": "names of temporary files, and several questions to a store at a time",
     "kernel/platform/ports.py": "ports for child processes",
     "kernel/platform/processes.py": "child processes",
     "kernel/platform/swept_folder.py": "the name of a temporary folder",

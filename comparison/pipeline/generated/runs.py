@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 POLL_RECORDS = 10
 POLLS_A_ROUND = 20
 POLL_MS = 50
-#: From a release to the next claim.
-PAUSE_MS = 100
+PAUSE_MS = 100  #: from a release to the next claim
 #: From a poll's request to its records; a zombie's come a little later.
 _ANSWER_MS, _ZOMBIE_ANSWER_MS = 5, 7
 _FAULT_SHARE = 0.05
@@ -47,8 +46,7 @@ _OLD_SHARE = 0.5
 _OVERLAP_MS, _BRIEF_MS = 400, 20
 #: A process that dies does so this long before its round ends, after its last poll.
 _DIES_BEFORE_MS = 20
-#: A new member starts so long after a round's end.
-_JOINS_MS = 5
+_JOINS_MS = 5  #: from a round's end until a new member starts
 _ROUND_MS = POLLS_A_ROUND * POLL_MS
 _ROUND_RECORDS = POLLS_A_ROUND * POLL_RECORDS
 #: By how much a zombie's old commit is behind.
@@ -250,7 +248,7 @@ class _SyntheticRun:
 
     @property
     def _is_empty(self) -> bool:
-        """Whether the group has no member until the next round: all are new."""
+        """Whether all members are new, and the last ones gone."""
         return not any(member.file.seq for member in self._members)
 
     def _share(self, partition: int) -> _Share:

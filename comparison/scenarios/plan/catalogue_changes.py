@@ -20,7 +20,7 @@ from comparison.scenarios.plan.vocabulary import (
     SlowOwner,
     Steady,
 )
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
+from kernel.designs import CLASSIC, CONSUMER, COOPERATIVE, DELAYED, DESIGN_NAMES, EAGER, SERVER, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -306,9 +306,11 @@ CHANGES = (
         counts_predicted=False,
         budget_s=80,
         not_applicable=MappingProxyType(
-            dict.fromkeys(
-                (STATIC, COOPERATIVE, DELAYED), "offsets belong to the group, whatever its protocol: it is as in eager"
-            )
+            {
+                design: "offsets belong to the group, whatever its protocol: it is as in eager"
+                for design in CLASSIC
+                if design != EAGER
+            }
         ),
         references=("KIP-211", "KAFKA-3806", "KAFKA-4682"),
     ),
