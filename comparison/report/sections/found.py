@@ -214,9 +214,7 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
     for run in runs:
         if run.skips:
             skipped = _count(_metric(run, "skipped"), "record")
-            yield Finding(
-                f"In {run.design} {run.skips[0].reset} of auto.offset.reset skipped {skipped}: {_places(run)}."
-            )
+            yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
 
 
 def _places(run: Run) -> str:

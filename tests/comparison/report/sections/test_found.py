@@ -51,7 +51,7 @@ def test_skipped_records_are_told_apart_from_lost_ones_with_the_partitions_they_
     text = found(run("crash", "eager", skips=skips, skipped=25.0))
     assert text[-2].startswith("No acknowledged record was lost.")
     assert text[-1] == (
-        "In eager latest of auto.offset.reset skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
+        "In eager auto.offset.reset=latest skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
         "and others of 2 more partitions."
     )
 
