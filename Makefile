@@ -30,8 +30,8 @@ compare: setup  ## compare zookeeper and eager in the basic scenarios (SMOKE=1: 
 
 # Processes that share out the files of tests; each has its own ZooKeeper, and one a Spark session. JOBS=0 for --pdb.
 test: JOBS ?= 3
-test: classes  ## run the tests except whole scenarios (some 20 minutes; JOBS=N: in so many processes)
-	$(BIN)/python -m pytest -m "not faults and not originals and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: classes  ## run the tests except whole scenarios and containers (some 20 minutes; JOBS=N: in so many processes)
+	$(BIN)/python -m pytest -m "not faults and not originals and not docker and not long" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 classes: setup  ## archive ZooKeeper's and Spark's classes in the user's cache, so that both start sooner (once, half a minute)
 	@$(BIN)/python -m kernel.zookeeper.training
