@@ -34,6 +34,7 @@ from comparison.pipeline.figures import (
     outage_checks,
     reset_checks,
     split_checks,
+    topic_checks,
     with_settings,
 )
 from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
@@ -258,6 +259,13 @@ CHECKS: tuple[Check, ...] = (
     Check("new partitions read", Kind.PROMISE, DESIGN_NAMES, MISSED, addition_checks.new_partitions_read),
     Check("noticed at once", Kind.PROMISE, WATCHING, MISSED, addition_checks.noticed_at_once),
     Check("noticed in time", Kind.PROMISE, CLASSIC, MISSED, addition_checks.noticed_in_time),
+    Check(
+        "noticed at once", Kind.PROMISE, (ZOOKEEPER,), MISSED, addition_checks.noticed_at_once, key="noticed by a watch"
+    ),
+    Check("noticed by a search", Kind.PROMISE, RECONCILING, MISSED, topic_checks.noticed_by_a_search),
+    Check("one rebalance for all", Kind.PROMISE, HEARTBEATS, MISSED, topic_checks.one_rebalance_for_all),
+    Check("each rebalances", Kind.HISTORY, (ZOOKEEPER,), MISSED, topic_checks.each_rebalances_for_itself),
+    Check("one for each member", Kind.MODEL, DESIGN_NAMES, MISSED, topic_checks.rebalances_for_each_member),
     Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, MISSED, addition_checks.unnoticed_for_long),
     Check("skips what came meanwhile", Kind.HISTORY, DESIGN_NAMES, MISSED, reset_checks.skips_what_was_not_committed),
     Check("reset only without a commit", Kind.PROMISE, DESIGN_NAMES, SEEN, reset_checks.resets_without_a_commit_only),

@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.consumers import CONSUMERS, ConsumerRequest
+from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_regex
 from comparison.logs import set_inherited_level
+from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, WAITING, configured
-from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 from kernel.zookeeper.stepping import StepGate
@@ -77,6 +77,8 @@ class MemberConfig(ChildConfig):
 
     group: str
     topics: dict[str, int]  #: number of streams of each topic
+    pattern: str = ""  #: instead of topics, a regular expression as `subscribe_by_regex` takes it
+    streams: int = 1  #: of the pattern
     zookeeper: str
     bootstrap: str  #: host:port,...
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
@@ -84,50 +86,6 @@ class MemberConfig(ChildConfig):
     consumer: str = ""  #: the design of its consumers, if it is not the run's
     place: str = ""  #: where the process is deployed; a process started in its place has the same
     named: bool = False  #: whether its consumers have a group.instance.id, whatever their design
-
-
-class ListenerBroken(Exception):
-    """An exception of the application's own, as any other that its listener may raise."""
-
-
-class Breakage:
-    """Whether the application's listener raises an exception when it is called next."""
-
-    def __init__(self) -> None:
-        self.callback = ""  #: `any`, `revoked` or `assigned`; '': it works
-
-    def strike(self, callback: str) -> None:
-        if self.callback in ("any", callback):
-            self.callback = ""
-            raise ListenerBroken(f"the application's listener failed in on_{callback}")
-
-
-class Memory(SilentListener):
-    """What one application has processed: the next offset of each partition."""
-
-    def __init__(self, breakage: Breakage | None = None) -> None:
-        self.positions: dict[TopicPartition, int] = {}
-        self._lost: dict[int, frozenset[TopicPartition]] = {}  #: by stream, since its last assignment
-        self._breakage = breakage or Breakage()
-
-    def add(self, batches: Sequence[Batch]) -> None:
-        self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
-
-    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Forget partitions revoked in order: another member commits them now. A loss is noticed too late for that."""
-        self._breakage.strike("revoked")
-        for partition in partitions:
-            self.positions.pop(partition, None)
-
-    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Remember them until the next assignment, as an application does that is not done with their records."""
-        self._lost[stream] = self._lost.get(stream, frozenset()) | partitions
-
-    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Forget what was lost before: in the new generation the coordinator would accept commits of it."""
-        for partition in self._lost.pop(stream, frozenset()):
-            self.positions.pop(partition, None)
-        self._breakage.strike("assigned")
 
 
 class Members:
@@ -152,6 +110,7 @@ class Members:
         self._subscribed = asyncio.Event()
         self._subscribed.set()
         self._topics: Mapping[str, int] = config.topics
+        self._pattern = config.pattern
 
     def join(self) -> None:
         """Start one more member. When it fails, the process emits `member_failed` and goes on."""
@@ -174,9 +133,13 @@ class Members:
             gate=self.gate,
             runtime=self._host.runtime,
         )
-        consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)
+        consumer = CONSUMERS[self._design].consumer(request, self._tracer)
         self._memories[consumer] = Memory(self._breakage)
         return consumer
+
+    @property
+    def _design(self) -> str:
+        return self._config.consumer or self._config.design
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -216,11 +179,14 @@ class Members:
     def subscribe_again(self) -> None:
         self._subscribed.set()
 
-    def subscribe(self, topics: Mapping[str, int]) -> None:
-        """Have every member subscribe to these topics, without waiting; those that have unsubscribed do it later."""
-        self._topics = topics
+    def subscribe(self, topics: Mapping[str, int], pattern: str) -> None:
+        """Have every member subscribe to these topics, or by this pattern, without waiting.
+
+        Those that have unsubscribed do it later.
+        """
+        self._topics, self._pattern = topics, pattern
         for consumer in self._polls.values() if self._subscribed.is_set() else ():
-            self._request(self._subscribe(consumer, topics))
+            self._request(self._subscribe(consumer))
 
     def _request(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
@@ -269,7 +235,7 @@ class Members:
     async def _begin(self, consumer: GroupConsumer) -> None:
         try:
             await consumer.start()
-            await consumer.subscribe(self._topics, self._memories[consumer])
+            await self._subscribe_now(consumer)
         except (RebalanceLabError, ListenerBroken) as error:
             # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
             self._failed(error)
@@ -288,7 +254,7 @@ class Members:
             self._failed(error)
         await self._subscribed.wait()
         if resubscribes:
-            await self._subscribe(consumer, self._topics)
+            await self._subscribe(consumer)
             return consumer
         task = asyncio.current_task()
         assert task is not None
@@ -310,9 +276,16 @@ class Members:
         except RebalanceLabError as error:
             self._failed(error)
 
-    async def _subscribe(self, consumer: GroupConsumer, topics: Mapping[str, int]) -> None:
+    async def _subscribe_now(self, consumer: GroupConsumer) -> None:
+        listener = self._memories[consumer]
+        if self._pattern:
+            await subscribe_by_regex(consumer, self._design, self._pattern, self._config.streams, listener)
+        else:
+            await consumer.subscribe(self._topics, listener)
+
+    async def _subscribe(self, consumer: GroupConsumer) -> None:
         try:
-            await consumer.subscribe(topics, self._memories[consumer])
+            await self._subscribe_now(consumer)
         except (RebalanceLabError, ListenerBroken) as error:
             self._failed(error)
 
@@ -333,7 +306,9 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "pause_consumption": lambda members, _: members.pause(),
         "resume": lambda members, _: members.resume(),
         "commit": lambda members, line: members.commit(remembered=line.get("remembered") is True),
-        "subscribe": lambda members, line: members.subscribe(msgspec.convert(line.get("topics"), dict[str, int])),
+        "subscribe": lambda members, line: members.subscribe(
+            msgspec.convert(line.get("topics"), dict[str, int]), str(line.get("pattern"))
+        ),
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
         "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),

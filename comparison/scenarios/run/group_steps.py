@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from comparison.scenarios.plan.vocabulary import (
-        AddPartitions,
         Form,
         JoinBehind,
         Steady,
@@ -67,20 +66,6 @@ class GroupSteps(StepPerformer):
         before = view.rebalanced()
         detail = {"target": self._members.process_at(self._members.next_places(1)[0])}
         await self._changes.make("join-behind", join, members=self._members.present + 2, detail=detail)
-
-    async def add_partitions(self, step: AddPartitions) -> None:
-        topic = self._testbed.request.parameters.topic_names[0]
-        before = sum(tp.topic == topic for tp in self._members.view.partitions)
-        after = step.partitions_after(before)
-        age_s = self._configuration.metadata_age_ms / 1000
-
-        async def grow() -> None:
-            self._members.view.grow(await self._testbed.grow_topic(topic, after))
-            self._testbed.tracer.emit("topic_wanted", topic=topic, wanted=after)
-            await self._members.until_settled(self._changes.takeover_s + age_s)
-
-        detail = {"topic": topic, "before": before, "after": after}
-        await self._changes.make("partition-increase", grow, members=self._members.present, detail=detail)
 
     async def undisturbed(self, step: Undisturbed) -> None:
         self._changes.enter_stage("steady")
