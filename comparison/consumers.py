@@ -152,6 +152,21 @@ async def subscribe_by_pattern(
     await consumer.subscribe_pattern(topic_filter, streams, listener)
 
 
+async def subscribe_by_regex(
+    consumer: GroupConsumer, design: str, regex: str, streams: int, listener: RebalanceListener
+) -> None:
+    """Subscribe to topics by a regular expression as the newest consumer of the design does.
+
+    A coordinator of KIP-848 matches it (RE2); in the other designs each member does (Java, and a comma means `|` in
+    `zookeeper`). Raises `UserError` in `server`.
+    """
+    if DESIGNS[design].reconciles:
+        assert isinstance(consumer, _kip848())
+        await consumer.subscribe_regex(regex, streams, listener)
+    else:
+        await consumer.subscribe_pattern(regex, streams, listener)
+
+
 CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
     {
         ZOOKEEPER: ConsumerFactory(

@@ -1,7 +1,7 @@
-"""A client that creates, lists, describes and deletes topics, on our broker or a real one.
+"""A client that creates, grows, recreates, lists, describes and deletes topics, on our broker or a real one.
 
-Source: the requests of Kafka's kafka-topics tool (TopicCommand of 3.9). CreateTopics and DeleteTopics go to the
-controller, Metadata to any broker, ListOffsets to each partition's leader.
+Source: the requests of Kafka's kafka-topics tool (TopicCommand of 3.9). CreateTopics, CreatePartitions and DeleteTopics
+go to the controller, Metadata to any broker, ListOffsets to each partition's leader.
 """
 
 from __future__ import annotations
@@ -115,6 +115,36 @@ class TopicAdmin:
             f"topic {name!r} was not deleted", name, _only(connection, Api.DeleteTopics, answer.responses)
         )
 
+    async def add_partitions(self, name: str, more: int) -> int:
+        """Add partitions to a topic and wait for their leaders; its number of partitions. Raises as `delete`."""
+        connection = await self._controller()
+        count = (await self._client.refresh([name])).sizes().get(name, 0) + more
+        wanted = {"name": name, "count": count, "assignments": None}
+        body = {"topics": [wanted], "timeout": TIMEOUT_MS, "validate_only": False}
+        answer = await connection.call(Api.CreatePartitions, body)
+        refused = f"topic {name!r} got no more partitions"
+        await self._refuse(refused, name, _only(connection, Api.CreatePartitions, answer.results))
+        return len(await partitions_led(self._client, name, count=count))
+
+    async def recreate(self, name: str, *, partitions: int | None = None) -> int:
+        """Delete a topic and create it again with its replicas and settings; its number of partitions.
+
+        None: as many as it had. Raises as `delete` and `create`; after the latter the topic is gone.
+        """
+        before = await self.describe(name)
+        await self.delete(name)
+
+        async def gone() -> bool:
+            return name not in (await self._client.refresh([name])).sizes()
+
+        await until(gone, LED_S, f"topic {name!r} to be deleted")
+        return await self.create(
+            name,
+            partitions=partitions or len(before.partitions),
+            replication_factor=len(before.partitions[0].replicas),
+            configs={setting.name: setting.value for setting in before.settings},
+        )
+
     async def list(self) -> dict[str, int]:
         """{topic: number of partitions}, sorted by name, without internal topics. Raises `Unavailable`."""
         metadata = await self._client.refresh()
@@ -182,16 +212,18 @@ class TopicAdmin:
         return await self._client.any_connection()
 
 
-async def partitions_led(client: ClusterClient, topic: str, *, create: bool = False) -> list[TopicPartition]:
-    """Wait for every partition of a topic to have a leader; the partitions. `create` allows automatic creation.
+async def partitions_led(
+    client: ClusterClient, topic: str, *, create: bool = False, count: int = 1
+) -> list[TopicPartition]:
+    """Wait for every partition of a topic, and for `count` of them, to have a leader; the partitions.
 
-    Raises `Unavailable` after `LED_S` seconds.
+    `create` allows automatic creation. Raises `Unavailable` after `LED_S` seconds.
     """
 
     async def led() -> list[TopicPartition]:
         metadata = await client.refresh([topic], create=create)
         found = [TopicPartition(topic, number) for number in metadata.partitions_of(topic)]
-        return found if all(client.leader_of(tp) is not None for tp in found) else []
+        return found if len(found) >= count and all(client.leader_of(tp) is not None for tp in found) else []
 
     return await until(led, LED_S, f"topic {topic!r} to have a leader for every partition")
 

@@ -19,13 +19,14 @@ from comparison.cli.options import form_option, settings_option
 from comparison.cli.printing import COUNTS, NOTHING, RECORDS, Printer
 from comparison.cli.rebalances import Rebalances, SeenTracer
 from comparison.cli.state import states
-from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern
+from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern, subscribe_by_regex
 from comparison.group_readers.columns import PatternKind, Subscribed
 from comparison.interruptible import run
 from comparison.scenarios.plan.applicability import require_effect
 from comparison.scenarios.plan.configuration import for_part
+from coordinator.membership.subscription import by_regex
 from kernel.decimals import decimal
-from kernel.designs import DESIGN_NAMES, DESIGNS, ZOOKEEPER
+from kernel.designs import DESIGN_NAMES, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
 from kernel.settings import split_pairs
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
 
 POLL_MS, POLL_RECORDS = 200, 500
+REGEX, WHITELIST, BLACKLIST = "--regex", "--whitelist", "--blacklist"
 #: Streams of one `consume`. Each has its own queues, and in the coordinator designs a member and a connection.
 STREAMS_MAX = 1_000
 
@@ -89,12 +91,13 @@ def topics_of(texts: Sequence[str]) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def _remedied() -> Iterator[None]:
+def _remedied(kind: PatternKind) -> Iterator[None]:
     """Say what to write instead of a pattern that is refused."""
     try:
         yield
     except UserError as error:
-        raise ConfigurationError(f"{error}. Write a Java regular expression") from error
+        syntax = "an RE2" if kind is PatternKind.RE2 else "a Java"
+        raise ConfigurationError(f"{error}. Write {syntax} regular expression") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,48 +106,71 @@ class Wanted:
 
     topics: Mapping[str, int]
     pattern: str = ""
-    excluded: TopicFilter | None = None  #: a blacklist; only the zookeeper design has them
-    streams: int = 1  #: of the pattern or the blacklist
+    kind: PatternKind | None = None  #: of the pattern
+    streams: int = 1  #: of the pattern
 
     @classmethod
-    def of(
-        cls, design: str, topics: Sequence[str], white: str | None, black: str | None, streams: int | None
-    ) -> Wanted:
-        """A subscription in exactly one of the three ways. Raises `UserError` otherwise, and for an invalid pattern."""
-        if bool(topics) + (white is not None) + (black is not None) != 1:
+    def of(cls, design: str, topics: Sequence[str], patterns: Mapping[str, str | None], streams: int | None) -> Wanted:
+        """A subscription in exactly one way; `patterns` are by their options.
+
+        Raises `UserError` for none or several, and for a pattern that is invalid or that the design does not have.
+        """
+        given = {option: pattern for option, pattern in patterns.items() if pattern is not None}
+        if bool(topics) + len(given) != 1:
             raise ConfigurationError(
-                "topics are to be chosen in one way. Give --topic (may be repeated), one --whitelist, or one "
+                "topics are to be chosen in one way. Give --topic (may be repeated), or one --regex, --whitelist or "
                 "--blacklist"
             )
-        if white is not None:
-            with _remedied():
-                _ = TopicFilter.white(white) if design == ZOOKEEPER else compiled(white)
-            return cls({}, white, streams=streams or 1)
-        if black is not None:
-            if design != ZOOKEEPER:
-                raise ConfigurationError(
-                    "only the zookeeper design has --blacklist. Use --whitelist '(?!(?:PATTERN)$).*'"
-                )
-            with _remedied():
-                return cls({}, excluded=TopicFilter.black(black), streams=streams or 1)
+        for option, pattern in given.items():
+            kind = _kind_of(design, option)
+            with _remedied(kind):
+                return cls({}, _checked(kind, pattern), kind, streams or 1)
         if streams is not None:
             raise ConfigurationError(f"--streams is for patterns. Use --topic {topics[0].split(':')[0]}:{streams}")
         return cls(topics_of(topics))
 
-    def as_read(self, design: str) -> Subscribed:
+    @property
+    def as_read(self) -> Subscribed:
         """The subscription as the design's members read it."""
-        if self.excluded is not None:
-            return Subscribed(pattern=self.excluded.pattern, kind=PatternKind.BLACK_LIST)
-        kind = PatternKind.WHITE_LIST if design == ZOOKEEPER else PatternKind.JAVA
-        return Subscribed(topics=tuple(self.topics), pattern=self.pattern, kind=kind if self.pattern else None)
+        return Subscribed(topics=tuple(self.topics), pattern=self.pattern, kind=self.kind)
 
-    async def subscribe(self, consumer: GroupConsumer, listener: RebalanceListener) -> None:
-        if self.excluded is not None:
-            await subscribe_by_pattern(consumer, self.excluded, self.streams, listener)
-        elif self.topics:
-            await consumer.subscribe(self.topics, listener)
-        else:
-            await consumer.subscribe_pattern(self.pattern, self.streams, listener)
+    async def subscribe(self, consumer: GroupConsumer, design: str, listener: RebalanceListener) -> None:
+        match self.kind:
+            case None:
+                await consumer.subscribe(self.topics, listener)
+            case PatternKind.BLACK_LIST:
+                await subscribe_by_pattern(consumer, TopicFilter.black(self.pattern), self.streams, listener)
+            case PatternKind.RE2:
+                await subscribe_by_regex(consumer, design, self.pattern, self.streams, listener)
+            case _:
+                await consumer.subscribe_pattern(self.pattern, self.streams, listener)
+
+
+def _kind_of(design: str, option: str) -> PatternKind:
+    """How a design's members read the pattern of an option. Raises `ConfigurationError` if they do not."""
+    if design == SERVER:
+        raise ConfigurationError(f"{design} assigns topics by name, so it has no {option}. Use --topic")
+    if option == BLACKLIST:
+        if design != ZOOKEEPER:
+            raise ConfigurationError(f"only the zookeeper design has {BLACKLIST}. Use {WHITELIST} '(?!(?:PATTERN)$).*'")
+        return PatternKind.BLACK_LIST
+    if design == ZOOKEEPER:
+        return PatternKind.WHITE_LIST
+    return PatternKind.RE2 if option == REGEX and DESIGNS[design].reconciles else PatternKind.JAVA
+
+
+def _checked(kind: PatternKind, pattern: str) -> str:
+    """The pattern, if members can check it; one of RE2's is for the coordinator. Raises `UserError`."""
+    match kind:
+        case PatternKind.BLACK_LIST:
+            return TopicFilter.black(pattern).pattern
+        case PatternKind.WHITE_LIST:
+            TopicFilter.white(pattern)
+        case PatternKind.JAVA:
+            compiled(pattern)
+        case PatternKind.RE2:
+            by_regex(pattern, streams=1)
+    return pattern
 
 
 @click.command(
@@ -159,7 +185,7 @@ Examples:
       --set zookeeper.session.timeout.ms=3000
   rebalance-lab consume --design eager --group g --topic orders:2 \\
       --topic invoices
-  rebalance-lab consume --design cooperative --group g --whitelist 'orders-.*'
+  rebalance-lab consume --design cooperative --group g --regex 'orders-.*'
   rebalance-lab consume --design static --group g --topic orders \\
       --set group.instance.id=first
   rebalance-lab consume --design eager --group g --topic orders \\
@@ -185,9 +211,18 @@ Ctrl-C leaves the group."""
 @click.option("--group", required=True, help="The group to join.")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC[:STREAMS]", help="A topic. May be repeated.")
 @click.option(
-    "--whitelist", "white", metavar="PATTERN", help="Topics that match this Java regular expression, now or later."
+    REGEX,
+    metavar="PATTERN",
+    help="Topics that match now or later, by the rule of the design's time: zookeeper as --whitelist, consumer at the "
+    "coordinator (RE2), the classic designs in each member (Java).",
 )
-@click.option("--blacklist", "black", metavar="PATTERN", help="Topics that do not match it (zookeeper only).")
+@click.option(
+    WHITELIST,
+    "white",
+    metavar="PATTERN",
+    help="The same, always in each member (zookeeper: commas mean `|`).",
+)
+@click.option(BLACKLIST, "black", metavar="PATTERN", help="Topics that do not match it (zookeeper only).")
 @click.option("--streams", type=click.IntRange(1, STREAMS_MAX), help="Number of streams of a pattern.  [default: 1]")
 @click.option("--zookeeper", "connect", help="HOST:PORT[,HOST:PORT...][/chroot] (zookeeper and server).")
 @click.option("--bootstrap-server", "bootstrap", help="HOST:PORT[,HOST:PORT...] (all designs but zookeeper).")
@@ -213,6 +248,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
     design: str,
     group: str,
     topics: tuple[str, ...],
+    regex: str | None,
     white: str | None,
     black: str | None,
     streams: int | None,
@@ -226,7 +262,7 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
 ) -> None:
     """Join a consumer group; print its rebalances, assignments and records."""
     require_servers_of(design, connect, bootstrap)
-    wanted = Wanted.of(design, topics, white, black, streams)
+    wanted = Wanted.of(design, topics, {REGEX: regex, WHITELIST: white, BLACKLIST: black}, streams)
     given = split_pairs(pairs)
     CONSUMERS[design].refuse(given)
     settings, warnings = for_part(CONSUMERS[design].settings, given)
@@ -258,7 +294,7 @@ async def _consume(
     consumer = CONSUMERS[design].consumer(request, tracer)
     printer.assignment, printer.places = consumer.assignment, consumer.places
     polling = asyncio.create_task(_poll(design, consumer, wanted, printer, most))
-    explaining = asyncio.create_task(IdleConsumer(consumer, design, request, wanted.as_read(design)).explain())
+    explaining = asyncio.create_task(IdleConsumer(consumer, design, request, wanted.as_read).explain())
     try:
         ended, _ = await asyncio.wait([polling, explaining], return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -278,7 +314,7 @@ async def _poll(design: str, consumer: GroupConsumer, wanted: Wanted, printer: P
     await consumer.start()
     printer.say("started", f"pid {os.getpid()}", pid=os.getpid())  # for `kill`
     try:
-        await wanted.subscribe(consumer, printer)
+        await wanted.subscribe(consumer, design, printer)
     except RebalanceFailed as error:
         # As the original: it stays registered and idle until the next change of the group.
         printer.say("failed", str(error), error=str(error))

@@ -1,4 +1,4 @@
-"""`rebalance-lab topic`: create, list, describe and delete topics."""
+"""`rebalance-lab topic`: create, grow, recreate, list, describe and delete topics."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ Examples:
   rebalance-lab topic create orders --partitions 6
   rebalance-lab topic list
   rebalance-lab topic describe orders
+  rebalance-lab topic add-partitions orders 2
+  rebalance-lab topic recreate orders
   rebalance-lab topic delete orders"""
 )
 def topic() -> None:
-    """Create, list, describe and delete topics."""
+    """Create, grow, recreate, list, describe and delete topics."""
 
 
 @topic.command(
@@ -109,6 +111,31 @@ def describe(name: str, form: str, bootstrap: str | None) -> None:
     """Show a topic's partitions (leader, replicas, first and next offset) and its settings."""
     found = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.describe(name))
     print_found(form, asdict(found), _lines(found))
+
+
+@topic.command(name="add-partitions")
+@click.argument("name")
+@click.argument("more", type=click.IntRange(1))
+@form_option
+@topic_options
+def add_partitions(name: str, more: int, form: str, bootstrap: str | None) -> None:
+    """Add MORE partitions to a topic, and wait until each has a leader.
+
+    Records stay where they are; records with the same key may go to another partition from now on.
+    """
+    number = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.add_partitions(name, more))
+    print_found(form, {"topic": name, "partitions": number}, [f"{name} has {counted(number, 'partition')} now"])
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="Number of partitions.  [default: as many as it had]")
+@form_option
+@topic_options
+def recreate(name: str, partitions: int | None, form: str, bootstrap: str | None) -> None:
+    """Delete a topic with all its records, and create it again with the same replicas and settings."""
+    number = _with_admin(bootstrap_of(bootstrap), lambda admin: admin.recreate(name, partitions=partitions))
+    print_found(form, {"topic": name, "partitions": number}, [f"recreated {name} with {counted(number, 'partition')}"])
 
 
 @topic.command()

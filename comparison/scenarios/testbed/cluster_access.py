@@ -117,10 +117,7 @@ class ClusterAccess:
         error = await until(answered, _READY_S, f"the controller to grow topic {topic!r}", every_s=0.1)
         if error != "NONE":
             raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
-        await until(lambda: self._grown(topic, count), _READY_S, f"leaders of all {count} partitions")
-
-    async def _grown(self, topic: str, count: int) -> bool:
-        return len(await self.partitions_of(topic, create=False)) == count
+        await partitions_led(self._client, topic, count=count)
 
     async def group_coordinated_by(self, node_id: int) -> str:
         """A group name that this broker coordinates."""

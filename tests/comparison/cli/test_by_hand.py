@@ -161,13 +161,26 @@ def test_a_consumer_by_pattern_reads_all_topics_that_match(terminals: Terminals)
     assert "assigned: salt-1-2, salt-1-3, salt-2-2, salt-2-3 (stream 1)" in read.stdout
     assert read.stdout.count("record: salt-") == 8
     assert "pepper" not in read.stdout
-    read = terminals.run(
-        *("consume", "--design", "eager", "--group", "q", "--whitelist", "salt-.", "--max-records", "8"),
-        *("--set", "auto.offset.reset=earliest", "--print", "records"),
-    )
-    assert read.returncode == 0, read.stderr
-    assert read.stdout.count("record: salt-") == 8
-    assert "pepper" not in read.stdout
+    for design, option in (("eager", "--whitelist"), ("cooperative", "--regex"), ("consumer", "--regex")):
+        read = terminals.run(
+            *("consume", "--design", design, "--group", f"by-{design}", option, "salt-.", "--max-records", "8"),
+            *("--set", "auto.offset.reset=earliest", "--print", "records"),
+        )
+        assert read.returncode == 0, read.stderr
+        assert read.stdout.count("record: salt-") == 8
+        assert "pepper" not in read.stdout
+
+
+def test_a_regex_is_read_by_the_rule_of_the_designs_time(terminals: Terminals) -> None:
+    """A lookahead is Java's; RE2 has none, and the coordinator of KIP-848 says so."""
+    for topic in ("oil", "oats"):
+        assert terminals.run("produce", "--topic", topic, "--count", "1").returncode == 0
+    lookahead = ("--regex", "o(?!il).*", "--set", "auto.offset.reset=earliest", "--max-records", "1")
+    read = terminals.run("consume", "--design", "eager", "--group", "java", *lookahead)
+    assert "assigned: oats-0" in read.stdout, read.stderr
+    refused = terminals.run("consume", "--design", "consumer", "--group", "re2", *lookahead)
+    assert refused.returncode == Exit.USAGE
+    assert "INVALID_REGULAR_EXPRESSION" in refused.stderr
 
 
 @pytest.mark.parametrize(

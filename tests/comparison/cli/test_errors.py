@@ -113,6 +113,10 @@ def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str
         (["consume", "--design", "zookeeper", "--group", "g", "--blacklist", "t("], "t( is an invalid regex"),
         (["consume", "--design", "eager", "--group", "g", "--blacklist", "t"], "Use --whitelist '(?!(?:PATTERN)$).*'"),
         (["consume", "--design", "eager", "--group", "g", "--whitelist", "t("], "t( is an invalid regex"),
+        (["consume", "--design", "eager", "--group", "g", "--regex", "t("], "t( is an invalid regex"),
+        (["consume", "--design", "consumer", "--group", "g", "--regex", ""], "Write an RE2 regular expression"),
+        (["consume", "--design", "server", "--group", "g", "--regex", "t.*"], "server assigns topics by name, so it"),
+        (["consume", "--design", "eager", "--group", "g", "--topic", "t", "--regex", "t"], "in one way"),
         (["produce", "--topic", "t", "--rate", "0"], "0.0 is not in the range"),
     ],
 )

@@ -47,7 +47,8 @@ BROKER, ZOOKEEPER = ("--bootstrap-server", "127.0.0.1:{port}"), ("--zookeeper", 
 SOON = ("--set", "zookeeper.connection.timeout.ms=500")
 #: Every command that connects, with the address of a server that is not there.
 UNREACHABLE = [
-    *(["topic", what, "t", *BROKER] for what in ("create", "describe", "delete")),
+    *(["topic", what, "t", *BROKER] for what in ("create", "describe", "recreate", "delete")),
+    ["topic", "add-partitions", "t", "2", *BROKER],
     ["topic", "list", *BROKER],
     ["produce", "--topic", "t", *BROKER],
     ["watch", "--group", "g", "--once", *BROKER],

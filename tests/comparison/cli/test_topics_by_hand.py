@@ -45,6 +45,21 @@ def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -
     assert "orders" not in terminals.run("topic", "list").stdout
 
 
+def test_a_topic_grows_and_is_recreated_as_it_was(terminals: Terminals) -> None:
+    terminals.run("topic", "create", "grown", "--partitions", "2", "--set", "retention.ms=60000")
+    assert terminals.run("produce", "--topic", "grown", "--count", "4", "--rate", "1000").returncode == 0
+    assert terminals.run("topic", "add-partitions", "grown", "3").stdout == "grown has 5 partitions now\n"
+    before = json.loads(terminals.run("topic", "describe", "grown", "--format", "json").stdout)
+    assert sum(row["end_offset"] for row in before["partitions"]) == 4
+    assert terminals.run("topic", "recreate", "grown").stdout == "recreated grown with 5 partitions\n"
+    after = json.loads(terminals.run("topic", "describe", "grown", "--format", "json").stdout)
+    assert [row["end_offset"] for row in after["partitions"]] == [0] * 5
+    assert after["settings"] == before["settings"]
+    assert after["topic_id"] != before["topic_id"]
+    again = terminals.run("topic", "recreate", "grown", "--partitions", "1", "--format", "json")
+    assert json.loads(again.stdout) == {"topic": "grown", "partitions": 1}
+
+
 def test_a_setting_without_effect_is_reported_when_its_topic_is_created_and_described(terminals: Terminals) -> None:
     settings = ("--set", "cleanup.policy=compact", "--set", "segment.bytes=2000000", "--set", "retention.ms=60000")
     created = terminals.run("topic", "create", "quiet", *settings)
@@ -67,6 +82,8 @@ def test_a_setting_without_effect_is_reported_when_its_topic_is_created_and_desc
         (("create", "no", "--replication-factor", "2"), "topic 'no' was not created: INVALID_REPLICATION_FACTOR"),
         (("describe", "no"), "topic 'no' cannot be described: UNKNOWN_TOPIC_OR_PARTITION"),
         (("delete", "no"), "topic 'no' was not deleted: UNKNOWN_TOPIC_OR_PARTITION. `rebalance-lab topic list`"),
+        (("add-partitions", "no", "2"), "topic 'no' got no more partitions: UNKNOWN_TOPIC_OR_PARTITION"),
+        (("recreate", "no"), "topic 'no' cannot be described: UNKNOWN_TOPIC_OR_PARTITION"),
         (("describe", "tken"), "UNKNOWN_TOPIC_OR_PARTITION. Did you mean 'taken'?"),
     ],
 )
