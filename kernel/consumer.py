@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from kernel.values import Batch, CommitOutcome, TopicPartition
 
@@ -33,6 +33,7 @@ class Capabilities:
     patterns: bool  #: subscribe_pattern()
     commit_single_partitions: bool  #: commit(offsets) of chosen partitions; otherwise all or nothing
     seek: bool  #: seek()
+    pause: bool  #: pause() and resume()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,21 @@ class GroupConsumer(Protocol):
         In `on_assigned` it replaces the group's committed offset: for those who save offsets elsewhere. Raises
         `UserError` if the partition is not this member's, and without the `seek` capability.
         """
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Return no records of these partitions until `resume`. They stay owned, and positions stay as they are.
+
+        A pause belongs to the consumer that asked for it, and ends when a rebalance takes the partition from it: for
+        all partitions in designs that stop everything (also if the same member gets them back), for those that move in
+        the incremental ones, as in Kafka's consumer. Raises `UserError`, and pauses nothing, if a partition is not this
+        member's, and without the `pause` capability.
+        """
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Return records of these partitions again; no effect on others. Raises as `pause`."""
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused now."""
 
     async def close(self) -> None:
         """Leave the group in the design's own shutdown order. Idempotent; also cleans up after a failed start."""

@@ -7,7 +7,7 @@ designs' servers and settings, `async with`, and iteration over records.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Self
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
@@ -157,6 +157,21 @@ class Consumer:
         Only in designs with `capabilities.seek`. Nothing is committed by it.
         """
         self._inner.seek(partition, offset)
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Return nothing from these partitions until `resume`, or until a rebalance takes them from this consumer.
+
+        Only in designs with `capabilities.pause`. Designs that stop everything drop all pauses in every rebalance.
+        """
+        self._inner.pause(partitions)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Return records of these partitions again, where the pause began."""
+        self._inner.resume(partitions)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused now."""
+        return self._inner.paused()
 
     def position(self, partition: TopicPartition) -> int | None:
         """The next offset to be returned, or None if the partition is not ours or has no position yet."""

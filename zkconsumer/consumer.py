@@ -45,7 +45,7 @@ from zkconsumer.watching.watcher import Watcher
 from zkconsumer.znodes.filters import TopicFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Collection, Coroutine, Mapping, Sequence
 
     from kernel.consumer import RebalanceListener
     from kernel.trace.writer import Tracer
@@ -59,7 +59,9 @@ log = logging.getLogger(__name__)
 
 _NOT_STARTED = "the consumer is not started: call start() first"
 
-CAPABILITIES = Capabilities(streams=True, resubscribe=False, patterns=True, commit_single_partitions=False, seek=False)
+CAPABILITIES = Capabilities(
+    streams=True, resubscribe=False, patterns=True, commit_single_partitions=False, seek=False, pause=False
+)
 
 
 class ZooKeeperConsumer:
@@ -232,6 +234,15 @@ class ZooKeeperConsumer:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Refused: a member of 0.8 begins at the group's offsets, and reads on."""
         raise UserError(f"the 0.8 consumer cannot seek {partition} to {offset}: it begins at the group's offsets")
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Refused: an application of 0.8 stops reading from a stream, whose queue then fills."""
+        raise UserError("the 0.8 consumer cannot pause partitions: stop reading from the iterator of their stream")
+
+    resume = pause
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset()
 
     # -- internals ---------------------------------------------------------------------------------------------
 

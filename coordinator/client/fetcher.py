@@ -24,6 +24,7 @@ from coordinator.client.record_runs import runs
 from coordinator.client.setting_table import READ_COMMITTED
 from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
+from kernel.trace.writer import partitions_field
 from kernel.values import Batch, Record, TopicPartition
 from kernel.wire.errors import ProtocolError
 
@@ -73,9 +74,16 @@ class _Queue:
     position: int | None  #: None until it is resolved
     next_fetch: int | None  #: None asks for a reset
     records: deque[Record] = field(default_factory=deque)
-    paused: bool = False
+    stopped: bool = False  #: being revoked, or without a usable offset
     stale: bool = False  #: its leader must be looked up before the next fetch
     corrupt: str = ""  #: why the batch after `records` cannot be read
+
+
+def _chosen(
+    of_each: Mapping[tuple[int, TopicPartition], object], stream: int, partitions: Collection[TopicPartition] | None
+) -> list[tuple[int, TopicPartition]]:
+    """The keys of these partitions of a stream, or of all."""
+    return [key for key in of_each if key[0] == stream and (partitions is None or key[1] in partitions)]
 
 
 class Fetcher:
@@ -94,6 +102,7 @@ class Fetcher:
         self._changed = changed
         self._queues: dict[tuple[int, TopicPartition], _Queue] = {}
         self._sought: dict[tuple[int, TopicPartition], int] = {}  # where partitions begin that have not begun yet
+        self._paused: dict[tuple[int, TopicPartition], str] = {}  # by the application, and the member that it asked
         self._fetching: dict[int, asyncio.Task[None]] = {}
         self._refreshing: asyncio.Task[None] | None = None
         self._failure: RebalanceLabError | None = None
@@ -116,21 +125,46 @@ class Fetcher:
         queue = self._queues.get((stream, tp))
         if queue is None:
             self._sought[stream, tp] = offset
-        elif not queue.paused:  # otherwise it is being revoked
+        elif not queue.stopped:
             self.begin(stream, queue.member, {tp: offset})  # a fetch under way fills the old queue
 
-    def pause(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
+    def stop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
         """Return nothing more from these partitions of a stream, or from all; positions stay known."""
-        for queue in self._of(stream):
-            queue.paused = queue.paused or partitions is None or queue.tp in partitions
+        for key in _chosen(self._queues, stream, partitions):
+            self._queues[key].stopped = True
 
     def drop(self, stream: int, partitions: Collection[TopicPartition] | None = None) -> None:
         """Forget these partitions of a stream, or all; the others go on without a gap."""
-        for queue in self._of(stream):
-            if partitions is None or queue.tp in partitions:
-                del self._queues[stream, queue.tp]
-        for key in [key for key in self._sought if key[0] == stream and (partitions is None or key[1] in partitions)]:
-            del self._sought[key]
+        for of_each in (self._queues, self._sought):
+            for key in _chosen(of_each, stream, partitions):
+                del of_each[key]
+        self._end_pauses(stream, partitions, "rebalance")
+
+    def pause(self, stream: int, member: str, partitions: Collection[TopicPartition]) -> None:
+        """Return nothing from these partitions of a stream until `resume` or `drop`, also if they begin meanwhile."""
+        if fresh := {tp for tp in partitions if (stream, tp) not in self._paused}:
+            self._paused |= {(stream, tp): member for tp in fresh}
+            self._tracer.emit("partitions_paused", member=member, stream=stream, partitions=partitions_field(fresh))
+
+    def resume(self, stream: int, partitions: Collection[TopicPartition]) -> None:
+        """Return records of these partitions again; what was fetched before is returned first."""
+        self._end_pauses(stream, partitions, "asked")
+        self._dispatch()
+        self._changed()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(tp for _, tp in self._paused)
+
+    def _end_pauses(self, stream: int, partitions: Collection[TopicPartition] | None, cause: str) -> None:
+        ended = {tp: self._paused.pop((stream, tp)) for _, tp in _chosen(self._paused, stream, partitions)}
+        if ended:
+            self._tracer.emit(
+                "partitions_resumed",
+                member=next(iter(ended.values())),  # a stream that gets another member id loses everything
+                stream=stream,
+                cause=cause,
+                partitions=partitions_field(ended),
+            )
 
     def positions(self, stream: int) -> dict[TopicPartition, int]:
         """Return the offsets for a commit of everything returned so far, without unresolved partitions."""
@@ -153,7 +187,7 @@ class Fetcher:
         for key, queue in list(self._queues.items()):
             if max_records <= 0:
                 break
-            if queue.paused or not (queue.records or queue.corrupt):
+            if queue.stopped or key in self._paused or not (queue.records or queue.corrupt):
                 continue
             if not queue.records:
                 if batches:
@@ -207,7 +241,7 @@ class Fetcher:
             return
         wanted: dict[int, dict[TopicPartition, _Queue]] = {}
         for queue in self._queues.values():
-            if queue.paused or queue.corrupt or len(queue.records) >= PREFETCH_RECORDS:
+            if queue.stopped or queue.corrupt or not (self._wants_records(queue) or queue.next_fetch is None):
                 continue
             node = None if queue.stale else self._client.leader_of(queue.tp)
             if node is None:
@@ -226,12 +260,20 @@ class Fetcher:
             task.result()  # `_ask` handles all expected errors, so this one is a bug
         self._dispatch()
 
+    def _wants_records(self, queue: _Queue) -> bool:
+        """A paused partition wants none; but its position is reset, as in Kafka, lest `latest` skip more."""
+        return len(queue.records) < PREFETCH_RECORDS and (queue.stream, queue.tp) not in self._paused
+
     async def _ask(self, node: int, queues: dict[TopicPartition, _Queue]) -> None:
         config = self._config
         try:
             connection = await self._client.connection(node)
             await self._reset(connection, [queue for queue in queues.values() if queue.next_fetch is None])
-            offsets = {tp: queue.next_fetch for tp, queue in queues.items() if queue.next_fetch is not None}
+            offsets = {
+                tp: queue.next_fetch
+                for tp, queue in queues.items()
+                if queue.next_fetch is not None and self._wants_records(queue)
+            }
             if not offsets:
                 return
             answer = await fetch(
@@ -284,7 +326,7 @@ class Fetcher:
         if policy == "none":
             self._fail(f"no usable offset for {', '.join(map(str, wanted))}, and auto.offset.reset is none")
             for queue in wanted.values():
-                queue.paused = True
+                queue.stopped = True
             return
         answer = await list_offset(
             connection,

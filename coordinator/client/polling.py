@@ -21,7 +21,7 @@ from kernel.runtime import REAL, Runtime
 from kernel.values import CommitOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from coordinator.client.calls import CommitCalls
     from coordinator.membership.subscription import Subscription, TopicsSeen
@@ -208,10 +208,32 @@ class PollingConsumer(ABC, Generic[S, C]):
         self._check_open()
         if offset < 0:
             raise UserError(f"{partition} has no offset {offset}: offsets begin at 0")
+        self._fetcher.seek(self._owner(partition, "seek").number, partition, offset)
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """See `GroupConsumer.pause`."""
+        self._check_open()
+        for stream, tps in self._by_owner(partitions, "pause"):
+            self._fetcher.pause(stream.number, stream.place().member_id, tps)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """See `GroupConsumer.resume`."""
+        self._check_open()
+        for stream, tps in self._by_owner(partitions, "resume"):
+            self._fetcher.resume(stream.number, tps)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._fetcher.paused()
+
+    def _owner(self, partition: TopicPartition, doing: str) -> S:
         owner = next((stream for stream in self._streams if partition in stream.member.owned), None)
         if owner is None:
-            raise UserError(f"{partition} is not assigned to {self._process}: seek in on_assigned, or later")
-        self._fetcher.seek(owner.number, partition, offset)
+            raise UserError(f"{partition} is not assigned to {self._process}: {doing} in on_assigned, or later")
+        return owner
+
+    def _by_owner(self, partitions: Collection[TopicPartition], doing: str) -> list[tuple[S, list[TopicPartition]]]:
+        owners = {tp: self._owner(tp, doing) for tp in partitions}
+        return [(stream, [tp for tp in owners if owners[tp] is stream]) for stream in self._streams]
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

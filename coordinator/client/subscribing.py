@@ -34,6 +34,7 @@ CAPABILITIES = Capabilities(
     patterns=True,
     commit_single_partitions=True,
     seek=True,
+    pause=True,
 )
 
 

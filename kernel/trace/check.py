@@ -193,7 +193,8 @@ class _EventChecks(NamedTuple):
 def _event_checks(check: Callable[..., _FieldCheck]) -> _EventChecks:
     common = tuple(check(name, type_) for name, type_ in COMMON_FIELDS.items())
     by_kind = {
-        kind: common + tuple(check(name, type_, kind) for name, type_ in KINDS[kind].fields.items()) for kind in KINDS
+        kind: tuple(check(name, type_, kind) for name, type_ in {**COMMON_FIELDS, **of_kind.fields}.items())
+        for kind, of_kind in KINDS.items()
     }
     return _EventChecks(common, MappingProxyType(by_kind))
 

@@ -16,7 +16,8 @@ Vocabulary:
 - *stream*: the number of a consumer thread. The unit of ownership is (process, member, stream).
 - *owner*: the owner by the authority: a thread id (`<consumer id>-<n>`) in `zookeeper`, a member id elsewhere.
 - *epoch*: orders ownership: the zxid that created the owner znode, or the generation (KIP-848: the member's epoch).
-- *cause*: the trigger of the event, as `zxid:<n>`, `generation:<n>`, `correlation:<n>`, `fault:<name>` or ''.
+- *cause*: the trigger of the event, as `zxid:<n>`, `generation:<n>`, `correlation:<n>`, `fault:<name>` or ''; of
+  `partitions_resumed`, a word.
 
 Traces record two views, which the pipeline compares: what members *believe* (role `member`) and what the *authority*
 says. The authority is the coordinator, which traces its own events, or in `zookeeper` ZooKeeper itself, whose
@@ -143,13 +144,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             detail=DETAIL,
         ),
         "process_started": _kind("The runner started a child process.", target=TEXT, child_pid=INT),
-        "process_ended": _kind(
-            "A child process ended.",
-            target=TEXT,
-            how=TEXT,
-            code=INT,
-            optional="code",
-        ),
+        "process_ended": _kind("A child process ended.", target=TEXT, how=TEXT, code=INT, optional="code"),
         "fault_started": _kind("A fault began.", fault=TEXT, target=TEXT, detail=DETAIL, optional="detail"),
         "fault_ended": _kind("A fault ended.", fault=TEXT, target=TEXT),
         "change_started": _kind(
@@ -207,6 +202,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "member_closed": _kind("The member left the group on its own.", group=TEXT),
         "member_failed": _kind("An error reached the application.", error=TEXT),
+        "member_refused": _kind(
+            "The group refused the member for good: it answered `api` with this error, and the member asks no more.",
+            group=TEXT,
+            api=TEXT,
+            error=TEXT,
+        ),
         "rebalance_triggered": _kind("The member was notified of a change.", trigger=TEXT),
         "rebalance_started": _kind("The member began a rebalance; of KIP-848: to join or reconcile.", trigger=TEXT),
         "attempt_started": _kind("An attempt of the rebalance began; attempts count from 1.", attempt=INT),
@@ -215,19 +216,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             phase=TEXT,
             attempt=INT,
         ),
-        "attempt_ended": _kind(
-            "The attempt ended.",
-            attempt=INT,
-            outcome=TEXT,
-            error=TEXT,
-            optional="error",
-        ),
-        "rebalance_ended": _kind(
-            "The rebalance ended.",
-            outcome=TEXT,
-            generation=INT,
-            optional="generation",
-        ),
+        "attempt_ended": _kind("The attempt ended.", attempt=INT, outcome=TEXT, error=TEXT, optional="error"),
+        "rebalance_ended": _kind("The rebalance ended.", outcome=TEXT, generation=INT, optional="generation"),
         "partitions_assigned": _kind(
             "The stream may deliver these partitions from now on; `all` lists every partition it then has.",
             partitions=PARTITIONS,
@@ -248,6 +238,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             all=PARTITIONS,
             generation=INT,
             optional="generation",
+        ),
+        "partitions_paused": _kind(
+            "The application paused these partitions: the stream owns them, and delivers nothing from them.",
+            partitions=PARTITIONS,
+        ),
+        "partitions_resumed": _kind(
+            "The pause of these partitions is over: the application resumed them (`cause` is asked), or it was dropped "
+            "when the stream gave them up or lost them, though it may get them back at once (rebalance).",
+            partitions=PARTITIONS,
         ),
         "records_delivered": _kind(
             "One poll returned these records: consecutive offsets with consecutive serial numbers (null for records "

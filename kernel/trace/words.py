@@ -72,6 +72,7 @@ WORDS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         ("phase_entered", "phase"): PHASES,
         ("attempt_ended", "outcome"): ("ok", "conflict", "unavailable", "error", "superseded"),
         ("rebalance_ended", "outcome"): ("ok", "failed", "superseded", "conflict", "error"),
+        ("partitions_resumed", "cause"): ("asked", "rebalance"),
         ("position_reset", "reset"): ("earliest", "latest", "smallest", "largest"),
         ("commit_answered", "outcome"): ("accepted", "refused", "dropped", "unknown"),
         ("commit_answered", "store"): ("kafka", "zookeeper"),

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from kernel.consumer import GroupConsumer
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.platform.ports import free_ports
+from kernel.trace.writer import partitions_field
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from tests.contract.conftest import Bench
@@ -240,6 +242,75 @@ async def test_seek_goes_on_elsewhere_or_says_that_this_is_unsupported(bench: Be
             consumer.seek(second, -1)
     finally:
         await member.close()
+
+
+async def test_paused_partition_is_owned_and_returns_nothing_until_it_is_resumed(bench: Bench) -> None:
+    """It may be paused before it has a position; what was fetched before the pause is returned after it."""
+    first, second = sorted(partitions_of(bench.topic, 2))
+    await bench.create(2)
+    member = bench.consumer()
+    consumer = member.consumer
+
+    class Pausing(Listener):
+        async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
+            consumer.pause([first])
+
+    async with producing(bench.bootstrap) as producer:
+        await producer.send(bench.topic, 10)
+        try:
+            await consumer.start()
+            if not consumer.capabilities.pause:
+                for asked in (consumer.pause, consumer.resume):
+                    with pytest.raises(UserError, match="cannot pause"):
+                        asked([first])
+                assert consumer.paused() == frozenset()
+                return
+            await consumer.subscribe({bench.topic: 1}, Pausing())
+            assert await offsets_of(consumer, 10) == {second: list(range(10))}
+            assert (consumer.paused(), consumer.position(first)) == ({first}, 0)
+            with pytest.raises(UserError, match=r"elsewhere-0 is not assigned .* pause"):
+                consumer.pause([second, TopicPartition("elsewhere", 0)])
+            consumer.resume([second])
+            assert consumer.paused() == {first}
+            consumer.resume([first])
+            (batch,) = await consumer.getmany(timeout_ms=60_000, max_records=1)
+            consumer.pause([first, second])
+            await producer.send(bench.topic, 5)
+            assert not await consumer.getmany(timeout_ms=300)
+            assert consumer.position(first) == batch.records[-1].offset + 1 == 1
+            consumer.resume([first, second])
+            assert await offsets_of(consumer, 19) == {first: list(range(1, 15)), second: list(range(10, 15))}
+            told = member.tracer.of("partitions_paused", "partitions_resumed")
+            assert [(e["kind"], e["cause"], len(cast("list[object]", e["partitions"]))) for e in told] == [
+                ("partitions_paused", "", 1),
+                ("partitions_resumed", "asked", 1),
+                ("partitions_paused", "", 2),
+                ("partitions_resumed", "asked", 2),
+            ]
+        finally:
+            await member.close()
+
+
+async def test_pause_outlasts_a_rebalance_where_partitions_stay_with_their_member(bench: Bench) -> None:
+    """Designs that stop everything drop every pause, also of partitions that the same member gets back, as in Kafka."""
+    everything = partitions_of(bench.topic, 4)
+    await bench.create(4)
+    async with members(bench, {bench.topic: 1}) as (first,):
+        await shared_out([first], everything)
+        if not first.consumer.capabilities.pause:
+            return
+        first.consumer.pause(everything)
+        async with members(bench, {bench.topic: 1}) as (second,), producing(bench.bootstrap) as producer:
+            await until(lambda: len(first.owned) == len(second.owned) == 2, 60, "two partitions each")
+            await producer.send(bench.topic, 5)
+            kept = first.owned if DESIGNS[bench.design].incremental else frozenset()
+            assert first.consumer.paused() == kept
+            (dropped,) = first.tracer.of("partitions_resumed")
+            assert (dropped["cause"], dropped["partitions"]) == ("rebalance", partitions_field(everything - kept))
+            await until(lambda: len(second.records) == 10, 60, "what the second one owns")
+            assert not {record.partition for record in first.records} & {tp.partition for tp in kept}
+            first.consumer.resume(kept)
+            await until(lambda: len(first.records) == 10, 60, "what the first one owns")
 
 
 async def offsets_of(consumer: GroupConsumer, number: int) -> dict[TopicPartition, list[int]]:

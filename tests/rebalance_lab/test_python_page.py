@@ -140,6 +140,20 @@ def test_listener_commits_what_was_processed_before_its_partitions_go(servers: S
         assert program.interrupt() == "committed [3, 3] refused {}\n"
 
 
+def test_pause_is_asked_for_again_in_a_rebalance(servers: Servers, tmp_path: Path) -> None:
+    with servers.running("pausing.py", tmp_path) as first:
+        assert first.lines(1) == ["paused"]
+        processed = {f"processed orders-{partition} {offset}" for partition in (0, 1) for offset in (0, 1)}
+        assert set(first.lines(4)) == processed
+        with servers.running("pausing.py", tmp_path) as second:
+            said, taken_over = second.lines(2)
+            number = int(taken_over.split()[1].removeprefix("orders-"))
+            assert (said, taken_over) == ("paused", f"processed orders-{number} 2")
+            assert first.lines(1) == [f"paused orders-{1 - number}"]
+            second.interrupt()
+        first.kill()
+
+
 def test_offsets_kept_with_the_results_survive_a_kill(servers: Servers, tmp_path: Path) -> None:
     """Also that of a program which has stored a record and said so to nobody."""
     for _ in range(10):

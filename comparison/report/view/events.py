@@ -48,6 +48,8 @@ KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
         "partitions_assigned": None,
         "partitions_revoked": None,
         "partitions_lost": None,
+        "partitions_paused": None,
+        "partitions_resumed": None,
         "position_reset": None,
         "session_changed": pc.field("role") == "member",
         "group_changed": None,

@@ -122,7 +122,7 @@ class GroupStream(MemberRunner[Member, CoordinatorLink, ClassicContext]):
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
             case Revoke():
-                self._context.fetcher.pause(self.number, effect.partitions)
+                self._context.fetcher.stop(self.number, effect.partitions)
                 self._task_queue.add(partial(self._revoke, effect))
             case effects.Assign():
                 member = self.member

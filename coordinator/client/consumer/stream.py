@@ -178,7 +178,7 @@ class Kip848Stream(MemberRunner[ConsumerMember, CoordinatorFinder, Kip848Context
                 else:
                     self._spawn(commit(), "auto-commit")
             case effects.RevokePartitions():
-                fetcher.pause(self.number, effect.partitions)
+                fetcher.stop(self.number, effect.partitions)
                 self._stopped = effect.partitions
                 self._unheard -= effect.partitions
                 self._unpositioned -= effect.partitions

@@ -38,6 +38,7 @@ CAPABILITIES = Capabilities(
     patterns=False,
     commit_single_partitions=True,
     seek=True,
+    pause=True,
 )
 
 _NOT_STARTED = "the consumer is not started: call start() first"

@@ -107,12 +107,12 @@ class MemberStream(MemberRunner[ServerMember, CommandLink, ServerContext]):
                 # Read now: records that this poll goes on to return are not processed yet.
                 positions = self._context.fetcher.positions(self.number)
                 if effect.wait:
-                    self._context.fetcher.pause(self.number)
+                    self._context.fetcher.stop(self.number)
                     self._task_queue.add(partial(self._auto_commit, effect.identity, positions, wait=True))
                 else:
                     self._spawn(self._auto_commit(effect.identity, positions, wait=False), "auto-commit")
             case Revoke():
-                self._context.fetcher.pause(self.number)
+                self._context.fetcher.stop(self.number)
                 self._task_queue.add(partial(self._revoke, effect))
             case effects.StartDelivery():
                 self._task_queue.add(partial(self._assign, effect))

@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.states import ConsumerGroupState
 from coordinator.groups.server.states import ServerGroupState
-from kernel.trace.events import KINDS, Role, Type
+from kernel.trace.events import COMMON_FIELDS, KINDS, Role, Type
 from kernel.trace.reader import Reason, read_header, read_trace
 from kernel.trace.words import WORDS
 from kernel.trace.writer import TraceIdentity, TraceWriter
@@ -20,7 +20,7 @@ _TESTS = Path(__file__).parents[2]
 
 
 def test_words_belong_to_texts_of_the_schema() -> None:
-    assert all(KINDS[kind].fields[field] is Type.TEXT for kind, field in WORDS)
+    assert all({**COMMON_FIELDS, **KINDS[kind].fields}[field] is Type.TEXT for kind, field in WORDS)
 
 
 def test_words_are_those_of_the_enumerations_that_write_them() -> None:

@@ -26,7 +26,7 @@ def events_of_kind(kind: str) -> st.SearchStrategy[dict[str, Any]]:
     fields = KINDS[kind].fields
     optional = KINDS[kind].optional
     times = st.integers(1 - TIME_NS_LIMIT, TIME_NS_LIMIT - 1)
-    common = {name: times if name == "ns" else VALUES[type_] for name, type_ in COMMON_FIELDS.items()}
+    common = {name: times if name == "ns" else _values_of(kind, name, type_) for name, type_ in COMMON_FIELDS.items()}
     ranged = {name for pair in RECORD_RANGES.get(kind, ()) for name in pair}
     values = {name: _values_of(kind, name, type_) for name, type_ in fields.items() if name not in ranged}
     events = st.fixed_dictionaries(
