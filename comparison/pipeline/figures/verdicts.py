@@ -32,12 +32,23 @@ from comparison.pipeline.figures import (
     group_checks,
     membership_checks,
     outage_checks,
+    refusals,
     reset_checks,
     split_checks,
     topic_checks,
     with_settings,
 )
 from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
+from comparison.pipeline.figures.design_traits import (
+    DYNAMIC,
+    HEARTBEATS,
+    LEAVING,
+    NAMELESS,
+    RESTARTS,
+    STOPPING,
+    UNSTOPPED,
+    WATCHING,
+)
 from comparison.results.keys import COMPLETE
 from comparison.results.outcomes import Kind, VerdictOutcome, worst
 from comparison.results.run import Run, Verdict
@@ -63,20 +74,6 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.figures.deciding import CheckResult
 
-#: Designs in which the counts of a restart can be predicted.
-RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
-#: Designs in which unsubscribing means leaving at once.
-LEAVING = tuple(design for design in COORDINATED if design not in (STATIC, DELAYED))
-#: Designs in which a process that comes back is somebody else.
-NAMELESS = (ZOOKEEPER, *LEAVING)
-#: Designs in which a watch tells of new partitions; in CLASSIC the leader looks from time to time.
-WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
-#: Designs in which any change of the members stops all partitions.
-STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
-#: Their members' sessions are the coordinator's.
-HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
-#: Their members do not stop when they lose ZooKeeper; come back under another id.
-UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
 
@@ -110,6 +107,7 @@ class Check:
     key: str = ""  #: its name, if that is not another row's as well
     everywhere: bool = False  #: judges every scenario, but for these:
     except_in: tuple[str, ...] = ()
+    unless: frozenset[str] = frozenset()  #: nor those that name one of these checks
 
     def is_about(self, design: str) -> bool:
         return design in self.designs
@@ -122,7 +120,7 @@ class Check:
         self, design: str, named: Collection[str], settings: Mapping[str, str] = _NOTHING_SET, *, scenario: str = ""
     ) -> bool:
         """Whether a run of a scenario that names these checks is judged by this one."""
-        asked = self.everywhere or self.is_named(named)
+        asked = (self.everywhere and self.unless.isdisjoint(named)) or self.is_named(named)
         return asked and self.is_about(design) and scenario not in self.except_in and self.given(settings)
 
     def is_named(self, named: Collection[str]) -> bool:
@@ -136,6 +134,21 @@ CHECKS: tuple[Check, ...] = (
     Check("no record lost", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.no_record_lost, everywhere=True),
     Check("final offsets", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.final_offsets_kept, everywhere=True),
     Check("settles", Kind.PROMISE, DESIGN_NAMES, MISSED, checks.settles, everywhere=True, except_in=PLAYED),
+    Check(
+        "nobody is refused",
+        Kind.PROMISE,
+        DESIGN_NAMES,
+        SEEN,
+        refusals.nobody_is_refused,
+        everywhere=True,
+        unless=refusals.EXPECTED_BY,
+    ),
+    Check("refused for good", Kind.HISTORY, DESIGN_NAMES, MISSED, refusals.refused_for_good),
+    Check("no common strategy", Kind.HISTORY, CLASSIC, MISSED, refusals.no_common_strategy),
+    Check(
+        "claims conflict", Kind.HISTORY, (ZOOKEEPER,), MISSED, refusals.strategies_conflict, key="strategies conflict"
+    ),
+    Check("full group", Kind.PROMISE, HEARTBEATS, MISSED, refusals.full_group_refuses),
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), SEEN, checks.no_offset_moved_back),
     Check("no offset moved back", Kind.PROMISE, COORDINATED, SEEN, checks.no_offset_moved_back, everywhere=True),
     Check("no stale write", Kind.PROMISE, COORDINATED, SEEN, checks.no_stale_write, everywhere=True),
@@ -244,7 +257,7 @@ CHECKS: tuple[Check, ...] = (
     Check("its place is gone", Kind.HISTORY, (STATIC,), MISSED, membership_checks.its_place_is_gone),
     Check("given away after the delay", Kind.HISTORY, (DELAYED,), MISSED, membership_checks.given_away_after_the_delay),
     Check("older one is fenced", Kind.PROMISE, (STATIC,), MISSED, membership_checks.older_is_fenced),
-    Check("newer one is refused", Kind.PROMISE, (CONSUMER,), MISSED, membership_checks.newer_is_refused),
+    Check("newer one is refused", Kind.PROMISE, (CONSUMER, ZOOKEEPER), MISSED, membership_checks.newer_is_refused),
     Check("taken over at once", Kind.PROMISE, LEAVING, SEEN, membership_checks.taken_over_at_once),
     Check("missed although healthy", Kind.HISTORY, (STATIC,), MISSED, membership_checks.missed_although_healthy),
     Check("offsets carried over", Kind.PROMISE, (EAGER,), SEEN, membership_checks.offsets_carried_over),
@@ -371,9 +384,6 @@ def _unknown(check: Check, reason: str) -> Verdict:
     return Verdict(check=check.name, kind=check.kind, outcome=VerdictOutcome.UNKNOWN, reason=reason)
 
 
-_ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-
-
 def _first_problem(run: Run) -> str:
     """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
     first, *more = run.problems
@@ -384,4 +394,5 @@ def _doubt(run: Run) -> str:
     """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
     if run.outcome == COMPLETE:
         return ""
-    return _ENDS.get(run.outcome, "the trace does not say how the run ended")
+    ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
+    return ends.get(run.outcome, "the trace does not say how the run ended")

@@ -29,7 +29,7 @@ class TopicSteps(StepPerformer):
 
     async def create_topic(self, step: CreateTopic) -> None:
         topic, after = step.name, step.partitions
-        if self._members.want(topic):
+        if self._members.subscriptions.include(self._members.present_places, topic):
             await self._grow(CREATED, topic, 0, after, lambda: self._testbed.create_topic(topic, after))
             return
         self._testbed.tracer.emit("topic_wanted", topic=topic, wanted=0)

@@ -1,4 +1,4 @@
-"""What the members at each place subscribe to: topics by name, or a pattern."""
+"""What a request says of the places at which members run, and what these subscribe to."""
 
 from __future__ import annotations
 
@@ -8,23 +8,34 @@ from kernel.java_regex import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from random import Random
 
     from comparison.scenarios.plan.request import RunRequest
 
 
-class Subscriptions:
-    """By place, from the scenario's at the start to what steps have changed."""
+def chosen_victim(request: RunRequest, places: Sequence[str], random: Random) -> str:
+    """The place to cut off in a split-brain run, where a member is by then; '' in any other."""
+    if not request.split_brain:
+        return ""
+    present = -(-request.parameters.members // request.scenario.members_per_process)
+    return places[present] if request.joins_behind else random.choice(places[:present])
 
-    def __init__(self, request: RunRequest) -> None:
+
+class Subscriptions:
+    """What the members at each place subscribe to, by name or by a pattern: first as the scenario says."""
+
+    def __init__(self, request: RunRequest, places: Sequence[str]) -> None:
         self._request = request
         self._topics: dict[str, tuple[str, ...]] = {}
         self._patterns: dict[str, str] = {}
+        for number, place in enumerate(places, start=1):
+            self.begin(place, number)
 
     def begin(self, place: str, number: int) -> None:
         """The place of this number has the scenario's subscription."""
         names, scenario = self._request.parameters.topic_names, self._request.scenario
         numbers = scenario.first_topics.get(number, tuple(range(len(names))))
-        self._topics[place] = tuple(names[number] for number in numbers)
+        self._topics[place] = tuple(names[each] for each in numbers)
         self._patterns[place] = scenario.pattern
 
     def change(self, place: str, topics: Sequence[str] = (), pattern: str = "") -> None:
@@ -32,10 +43,11 @@ class Subscriptions:
         if topics or pattern:
             self._topics[place], self._patterns[place] = tuple(topics), pattern
 
-    def includes(self, place: str, topic: str) -> bool:
-        """Whether members there want a topic, if it exists."""
-        pattern = self._patterns[place]
-        return compiled(pattern).fullmatch(topic) is not None if pattern else topic in self._topics[place]
+    def include(self, places: Sequence[str], topic: str) -> bool:
+        """Whether members at one of the places want a topic, if it exists."""
+        patterns = {self._patterns[place] for place in places} - {""}
+        named = any(topic in self._topics[place] for place in places if not self._patterns[place])
+        return named or any(compiled(pattern).fullmatch(topic) for pattern in patterns)
 
     def names(self, place: str) -> frozenset[str] | None:
         """The topics; None: by a pattern."""
