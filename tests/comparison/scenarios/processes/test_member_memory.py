@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from comparison.scenarios.processes.member_process import Breakage, ListenerBroken, Memory
+from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory
 from kernel.values import Batch, Record, TopicPartition
 
 KEPT, GIVEN_BACK = TopicPartition("orders", 0), TopicPartition("orders", 3)

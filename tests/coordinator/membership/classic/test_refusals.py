@@ -304,7 +304,7 @@ def test_permanent_error_fails_the_member(error):
     talk = joining()
     assert talk.refused("JoinGroup", error) == (Fail("JoinGroup", error),)
     assert talk.state is MemberState.FAILED
-    assert talk.kinds()[-3:] == ["attempt_ended", "rebalance_ended", "member_failed"]
+    assert talk.kinds()[-3:] == ["attempt_ended", "rebalance_ended", "member_refused"]
     assert talk.poll() == ()
     assert talk.say(Closed()) == ()
     assert talk.state is MemberState.LEFT
