@@ -18,7 +18,7 @@ def test_every_fault_has_releases_witnesses_and_a_test_that_exists() -> None:
     for ticket, what, releases, _, asked, tests in FAULTS:
         assert all((what, releases, asked)), f"{ticket} has an empty cell"
         assert TEST.search(tests), f"{ticket} has no test"
-        assert not missing(tests, ROOT / "tests" / "coordinator"), ticket
+        assert not missing(tests, ROOT / "tests"), ticket
 
 
 def test_every_setting_named_after_a_ticket_is_in_the_page_beside_it() -> None:

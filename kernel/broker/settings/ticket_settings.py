@@ -1,36 +1,8 @@
-"""A broker's settings named after tickets: known faults of Kafka's group coordinators, to be brought back or mended.
-
-`fault.kafka.N` brings back what KAFKA-N has fixed by 4.1.1, `fix.kafka.N` mends what 4.1.1 still has. All are off:
-this broker is as 4.1.1. `docs/coordinator-weaknesses.md` has each with its releases, its test and how to see it.
-"""
+"""A broker's settings named after tickets (`kernel.ticket_settings`)."""
 
 from __future__ import annotations
 
-from kernel.settings import Setting, boolean
-
-
-def fault(ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
-    """Of something that Kafka has fixed: as it was before."""
-    return _named("fault", ticket, doc, advice, shown_by)
-
-
-def fix(ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
-    """Of something that 4.1.1 has: as a later release mends it."""
-    return _named("fix", ticket, doc, advice, shown_by)
-
-
-def _named(kind: str, ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
-    name = f"{kind}.kafka.{ticket}"
-    return Setting(
-        name=name,
-        parse=boolean,
-        default=False,
-        doc=doc,
-        advice=advice,
-        source=f"KAFKA-{ticket}",
-        shown_by=f"{shown_by} {name}=true",
-    )
-
+from kernel.ticket_settings import fault, fix
 
 _START, _JOIN = "broker --set", "run join --design consumer --set"
 
