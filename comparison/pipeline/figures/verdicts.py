@@ -35,9 +35,20 @@ from comparison.pipeline.figures import (
     refusals,
     reset_checks,
     split_checks,
+    topic_checks,
     with_settings,
 )
 from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
+from comparison.pipeline.figures.design_traits import (
+    DYNAMIC,
+    HEARTBEATS,
+    LEAVING,
+    NAMELESS,
+    RESTARTS,
+    STOPPING,
+    UNSTOPPED,
+    WATCHING,
+)
 from comparison.results.keys import COMPLETE
 from comparison.results.outcomes import Kind, VerdictOutcome, worst
 from comparison.results.run import Run, Verdict
@@ -63,20 +74,6 @@ if TYPE_CHECKING:
 
     from comparison.pipeline.figures.deciding import CheckResult
 
-#: Designs in which the counts of a restart can be predicted.
-RESTARTS = tuple(design for design in COORDINATED if design != DELAYED)
-#: Designs in which unsubscribing means leaving at once.
-LEAVING = tuple(design for design in COORDINATED if design not in (STATIC, DELAYED))
-#: Designs in which a process that comes back is somebody else.
-NAMELESS = (ZOOKEEPER, *LEAVING)
-#: Designs in which a watch tells of new partitions; in CLASSIC the leader looks from time to time.
-WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
-#: Designs in which any change of the members stops all partitions.
-STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
-#: Their members' sessions are the coordinator's.
-HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
-#: Their members do not stop when they lose ZooKeeper; come back under another id.
-UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
 
@@ -275,6 +272,13 @@ CHECKS: tuple[Check, ...] = (
     Check("new partitions read", Kind.PROMISE, DESIGN_NAMES, MISSED, addition_checks.new_partitions_read),
     Check("noticed at once", Kind.PROMISE, WATCHING, MISSED, addition_checks.noticed_at_once),
     Check("noticed in time", Kind.PROMISE, CLASSIC, MISSED, addition_checks.noticed_in_time),
+    Check(
+        "noticed at once", Kind.PROMISE, (ZOOKEEPER,), MISSED, addition_checks.noticed_at_once, key="noticed by a watch"
+    ),
+    Check("noticed by a search", Kind.PROMISE, RECONCILING, MISSED, topic_checks.noticed_by_a_search),
+    Check("one rebalance for all", Kind.PROMISE, HEARTBEATS, MISSED, topic_checks.one_rebalance_for_all),
+    Check("each rebalances", Kind.HISTORY, (ZOOKEEPER,), MISSED, topic_checks.each_rebalances_for_itself),
+    Check("one for each member", Kind.MODEL, DESIGN_NAMES, MISSED, topic_checks.rebalances_for_each_member),
     Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, MISSED, addition_checks.unnoticed_for_long),
     Check("skips what came meanwhile", Kind.HISTORY, DESIGN_NAMES, MISSED, reset_checks.skips_what_was_not_committed),
     Check("reset only without a commit", Kind.PROMISE, DESIGN_NAMES, SEEN, reset_checks.resets_without_a_commit_only),
@@ -380,9 +384,6 @@ def _unknown(check: Check, reason: str) -> Verdict:
     return Verdict(check=check.name, kind=check.kind, outcome=VerdictOutcome.UNKNOWN, reason=reason)
 
 
-_ENDS = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-
-
 def _first_problem(run: Run) -> str:
     """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
     first, *more = run.problems
@@ -393,4 +394,5 @@ def _doubt(run: Run) -> str:
     """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
     if run.outcome == COMPLETE:
         return ""
-    return _ENDS.get(run.outcome, "the trace does not say how the run ended")
+    ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
+    return ends.get(run.outcome, "the trace does not say how the run ended")

@@ -25,6 +25,7 @@ from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_refusals import REFUSALS
 from comparison.scenarios.plan.catalogue_splits import SPLITS
+from comparison.scenarios.plan.catalogue_topics import TOPICS
 from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
@@ -211,7 +212,7 @@ FAULTS = (
 
 #: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
-    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)}
+    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)}
 )
 
 #: Where all of them are listed.
