@@ -27,6 +27,7 @@ import msgspec
 
 from comparison.pipeline.figures import (
     addition_checks,
+    application_checks,
     changeover_checks,
     checks,
     group_checks,
@@ -72,6 +73,8 @@ NAMELESS = (ZOOKEEPER, *LEAVING)
 WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
 #: Designs in which any change of the members stops all partitions.
 STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
+#: Of these, those whose consumers call listeners and can pause.
+LISTENING = tuple(design for design in STOPPING if design in COORDINATED)
 #: Their members' sessions are the coordinator's.
 HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
 #: Their members do not stop when they lose ZooKeeper; come back under another id.
@@ -270,6 +273,10 @@ CHECKS: tuple[Check, ...] = (
         reset_checks.resets_without_a_commit_only,
         key="offsets never expire",
     ),
+    Check("slow listener stops all", Kind.HISTORY, LISTENING, MISSED, application_checks.slow_listener_stops_all),
+    Check("slow listener stops what moves", Kind.PROMISE, INCREMENTAL, MISSED, application_checks.stops_what_moves),
+    Check("pauses dropped", Kind.HISTORY, LISTENING, MISSED, application_checks.pauses_dropped),
+    Check("pauses kept", Kind.PROMISE, INCREMENTAL, SEEN, application_checks.pauses_kept),
     Check("changes over and back", Kind.PROMISE, (CONSUMER,), MISSED, changeover_checks.changes_over_and_back),
     Check("stops by protocol", Kind.MODEL, (CONSUMER,), MISSED, changeover_checks.stops_by_protocol),
     Check("offsets kept", Kind.PROMISE, (CONSUMER,), SEEN, changeover_checks.nothing_repeated),

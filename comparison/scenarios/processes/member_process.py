@@ -9,6 +9,8 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
   does that processes records at its own pace. They include partitions that the consumer may have lost meanwhile, but
   not those that were revoked in order, for which the application had time to commit;
 - `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process subscribes to these topics instead;
+- `{"command": "trouble_listener", "callback": "revoked", "for_ms": 3000}`: its listener misbehaves (`Trouble`);
+- `{"command": "pause_partitions", "on": true}`: every member pauses what it owns, or resumes what it has paused;
 - `{"command": "delay", "per_record_ms": 20}`: spend so long on each record that is delivered; 0 ends that;
 - `{"command": "step", "on": true}`: wait before each ZooKeeper operation, and report it (zookeeper only);
 - `{"command": "let_go"}`: perform the operation that waits;
@@ -28,6 +30,7 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -35,10 +38,10 @@ import msgspec
 
 from comparison.consumers import CONSUMERS, ConsumerRequest
 from comparison.logs import set_inherited_level
+from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory, Trouble
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, WAITING, configured
-from kernel.consumer import SilentListener
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
 from kernel.zookeeper.stepping import StepGate
@@ -86,50 +89,6 @@ class MemberConfig(ChildConfig):
     named: bool = False  #: whether its consumers have a group.instance.id, whatever their design
 
 
-class ListenerBroken(Exception):
-    """An exception of the application's own, as any other that its listener may raise."""
-
-
-class Breakage:
-    """Whether the application's listener raises an exception when it is called next."""
-
-    def __init__(self) -> None:
-        self.callback = ""  #: `any`, `revoked` or `assigned`; '': it works
-
-    def strike(self, callback: str) -> None:
-        if self.callback in ("any", callback):
-            self.callback = ""
-            raise ListenerBroken(f"the application's listener failed in on_{callback}")
-
-
-class Memory(SilentListener):
-    """What one application has processed: the next offset of each partition."""
-
-    def __init__(self, breakage: Breakage | None = None) -> None:
-        self.positions: dict[TopicPartition, int] = {}
-        self._lost: dict[int, frozenset[TopicPartition]] = {}  #: by stream, since its last assignment
-        self._breakage = breakage or Breakage()
-
-    def add(self, batches: Sequence[Batch]) -> None:
-        self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
-
-    async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Forget partitions revoked in order: another member commits them now. A loss is noticed too late for that."""
-        self._breakage.strike("revoked")
-        for partition in partitions:
-            self.positions.pop(partition, None)
-
-    async def on_lost(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Remember them until the next assignment, as an application does that is not done with their records."""
-        self._lost[stream] = self._lost.get(stream, frozenset()) | partitions
-
-    async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
-        """Forget what was lost before: in the new generation the coordinator would accept commits of it."""
-        for partition in self._lost.pop(stream, frozenset()):
-            self.positions.pop(partition, None)
-        self._breakage.strike("assigned")
-
-
 class Members:
     """The consumers of this process, each with a task that polls."""
 
@@ -148,7 +107,7 @@ class Members:
         self.gate = StepGate(self._waits)
         self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
         self._memories: dict[GroupConsumer, Memory] = {}
-        self._breakage = Breakage()
+        self.breakage = Breakage()
         self._subscribed = asyncio.Event()
         self._subscribed.set()
         self._topics: Mapping[str, int] = config.topics
@@ -175,7 +134,7 @@ class Members:
             runtime=self._host.runtime,
         )
         consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)
-        self._memories[consumer] = Memory(self._breakage)
+        self._memories[consumer] = Memory(self.breakage, partial(self._commit, consumer, None))
         return consumer
 
     def pause(self) -> None:
@@ -190,9 +149,13 @@ class Members:
         self._delay_s = per_record_ms / 1000
         self._delay_changed.set()
 
-    def fail_listener(self, callback: str) -> None:
-        """Have the listener raise in its next call of this kind; see `Breakage`."""
-        self._breakage.callback = callback
+    def pause_partitions(self, *, on: bool) -> None:
+        """Pause every partition that these members own, or resume those that are paused."""
+        for consumer in self._polls.values():
+            if on:
+                consumer.pause(frozenset().union(*consumer.assignment().values()))
+            else:
+                consumer.resume(consumer.paused())
 
     def _waits(self, operation: Operation | None, behind: int) -> None:
         about = {} if operation is None else {"op": operation.op, "path": operation.path, "step": operation.step}
@@ -336,7 +299,8 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "subscribe": lambda members, line: members.subscribe(msgspec.convert(line.get("topics"), dict[str, int])),
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
-        "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),
+        "trouble_listener": lambda members, line: members.breakage.change(msgspec.convert(line, Trouble)),
+        "pause_partitions": lambda members, line: members.pause_partitions(on=line.get("on") is True),
         "step_clock": lambda members, line: members.step_clock(msgspec.convert(line.get("by_ms"), int)),
         "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
         "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),

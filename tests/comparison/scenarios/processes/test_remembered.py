@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from comparison.scenarios.processes.member_process import Memory
+from comparison.scenarios.processes.application import Memory
 from kernel.values import Batch, Record, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
