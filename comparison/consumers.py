@@ -88,6 +88,7 @@ class ConsumerFactory:
     #: members heartbeat.
     session_setting: str = "session.timeout.ms"
     heartbeat_setting: str = "heartbeat.interval.ms"
+    name_setting: str = INSTANCE  #: by which a member has the same name in every process
 
     @property
     def settings(self) -> Mapping[str, Setting]:
@@ -175,6 +176,7 @@ CONSUMERS: Mapping[str, ConsumerFactory] = MappingProxyType(
             configured=ZkConsumerConfig.from_settings,
             known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
             session_setting="zookeeper.session.timeout.ms",
+            name_setting="consumer.id",
         ),
         SERVER: ConsumerFactory(
             design=DESIGNS[SERVER],

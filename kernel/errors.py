@@ -40,6 +40,10 @@ class EnvironmentFault(UserError):
     """This machine lacks something: a JRE, a port, room on disk. The message names the remedy."""
 
 
+class RefusedForGood(UserError):
+    """The group does not take this member, and no retry helps. A consumer that has raised it can only be closed."""
+
+
 class Unavailable(RebalanceLabError):
     """A required server does not answer. Trying again later may help."""
 

@@ -244,8 +244,6 @@ class ZooKeeperConsumer:
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset()
 
-    # -- internals ---------------------------------------------------------------------------------------------
-
     async def _subscribe(self, subscription: Subscription, listener: RebalanceListener | None) -> None:
         """Streams, executor, registration, the task that delivers changes, and the first rebalance."""
         if self._watcher is None:
@@ -265,6 +263,7 @@ class ZooKeeperConsumer:
             subscription,
             by_thread,
             clock=self._runtime.clock,
+            tracer=self._tracer,
             watcher=self._watcher,
             executor=executor,
             demand=lambda trigger, cause: self._or_crash(executor.demand(trigger, cause)),

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import Measured
     from comparison.results.run import Run
 
-LOST, SETTLES, TWO_OWNERS, NAMED, CLAIMS, CRASH, TRACEBACK = (
+LOST, REFUSED, SETTLES, TWO_OWNERS, NAMED, CLAIMS, CRASH, TRACEBACK = (
     "no record lost",
+    "nobody is refused",
     "settles",
     "never two owners",
     "owner nodes kept",
@@ -122,6 +123,7 @@ def judge_run(run: TraceRun) -> Judgement:
 
 def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]) -> Judgement:
     """What a run shows: `run` has the pipeline's verdicts, `logs` what each process wrote to its standard error."""
+    fenced = fenced_by_a_successor(tables)
     violations = [
         Violation(verdict.check, verdict.reason)
         for verdict in run.verdicts
@@ -129,15 +131,16 @@ def judged(run: Run, measured: Measured, tables: Tables, logs: Mapping[str, str]
         and verdict.outcome is VerdictOutcome.NOT_EXPECTED
         and verdict.check not in JUDGED_AT_THE_END
         and not (verdict.check == LOST and run.design == ZOOKEEPER and _in_hand(run, measured))
+        and not (verdict.check == REFUSED and fenced)
     ]
     violations += [*two_owners(tables), *claims_kept(run, tables), *crashes(measured), *tracebacks(logs)]
     if keeps_owner_nodes(run):
         violations += [*deleted_by_others(tables), *unnamed(measured, tables)]
     unknown = ""
-    if run.outcome == "failed":
-        if fenced := fenced_by_a_successor(tables):
-            unknown = f"{fenced}: {run.error}"
-        elif run.error.startswith(_WAITED) and not _open_faults(measured):
+    if fenced:
+        unknown = f"{fenced}: {run.error}" if run.error else fenced
+    elif run.outcome == "failed":
+        if run.error.startswith(_WAITED) and not _open_faults(measured):
             violations.append(Violation(SETTLES, f"after the last heal: {run.error}"))
         elif _MISSING in run.error:
             violations.append(Violation(LOST, f"a broker has lost what it acknowledged: {run.error}"))
@@ -280,9 +283,9 @@ def fenced_by_a_successor(tables: Tables) -> str:
     """
     led = _rows(tables, "leader_changed", "topic", "partition", "leader")
     given = {row["id"]: row for row in _rows(tables, "group_member_joined", "id")}
-    for failed in _rows(tables, "member_failed", "member", "error"):
-        joined = given.get(failed["member"])
-        if joined is None or not failed["error"].endswith(_FENCED):
+    for refused in _rows(tables, "member_refused", "member", "error"):
+        joined = given.get(refused["member"])
+        if joined is None or refused["error"] != _FENCED:
             continue
         lost = {
             (row["topic"], row["partition"])
@@ -292,7 +295,7 @@ def fenced_by_a_successor(tables: Tables) -> str:
         for row in led:
             taken = row["leader"] >= 0 and row["t_ns"] < joined["t_ns"] and (row["topic"], row["partition"]) in lost
             if taken and row["process"] != joined["process"]:
-                return f"{joined['process']} gave {failed['member']} its id after {row['process']} had replaced it"
+                return f"{joined['process']} gave {refused['member']} its id after {row['process']} had replaced it"
     return ""
 
 

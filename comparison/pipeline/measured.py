@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
+    from comparison.pipeline.measured_members import Refused
     from comparison.pipeline.measured_offsets import FinalOffsets, Skip
     from comparison.pipeline.measured_pauses import Pauses
     from comparison.results.run import FileIntegrity
@@ -368,6 +369,7 @@ class Measured:
     mistakable: list[str] = field(default_factory=list)  #: why nobody can say who did what; see gold.identities
     runner: list[RunnerEvent] = field(default_factory=list)
     failures: list[MemberFailed] = field(default_factory=list)
+    refusals: list[Refused] = field(default_factory=list)
     span: RunSpan | None = None
     changes: list[ChangeWindow] = field(default_factory=list)
     faults: list[FaultPeriod] = field(default_factory=list)

@@ -31,3 +31,8 @@ PERIODIC_REQUESTS = ("Heartbeat", "ConsumerGroupHeartbeat", "AwaitCommand")
 #: Those by which a group's authority makes a change. Heartbeats are none, but where assignments come in their answers:
 #: there all are counted, with and without one.
 AUTHORITY_REQUESTS = (*GROUP_REQUESTS, "ConsumerGroupHeartbeat", "AwaitCommand", "FindCoordinator", "OffsetFetch")
+
+
+def place_of(process: str) -> str:
+    """Where a process of a run is deployed: `m1` for `m1`, and for `m1.2`, which was started in its place."""
+    return process.partition(".")[0]

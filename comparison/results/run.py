@@ -11,6 +11,7 @@ import msgspec
 
 from comparison.results.keys import GROUP_REQUESTS
 from comparison.results.outcomes import Kind, VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
+from comparison.results.refusals import Refusal  # noqa: TC001
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -283,5 +284,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]
+    refusals: list[Refusal] = []  #: in the order of the first
     verdicts: list[Verdict]
     verdict: VerdictOutcome

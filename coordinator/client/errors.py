@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.membership.events import UNANSWERED
 from kernel.client.connection import UnsupportedByBroker
-from kernel.errors import UserError
+from kernel.errors import RefusedForGood
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +55,8 @@ _REMEDIES_OF_REQUESTS: Mapping[tuple[str, str], str] = MappingProxyType(
 )
 
 
-class GroupRefused(UserError):
-    """The coordinator rejected this member with a fatal error; the consumer can only be closed."""
+class GroupRefused(RefusedForGood):
+    """The coordinator rejected this member with a fatal error."""
 
     def __init__(self, api: str, error: str, group: str) -> None:
         remedy = _REMEDIES_OF_REQUESTS.get((api, error), _REMEDIES.get(error))

@@ -12,6 +12,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from coordinator.client.ticket_settings import TICKET_SETTINGS
 from coordinator.membership.classic.delayed_leader import PROTOCOL as DELAYED
 from kernel.assignors.registry import assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
@@ -27,7 +28,6 @@ READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _BY_HAND = "consume --design eager --group g --topic orders"
-_ADDRESSES = "host:port,..."
 
 
 def _required(value: object) -> str | None:
@@ -81,7 +81,7 @@ _ALL = (
         default=(),
         doc="some brokers, from which the others are found",
         valid=_required,
-        form=_ADDRESSES,
+        form="host:port,...",
         kafka={"0.9": "no default", "1.1": None},
         advice="Name several: one that is down is skipped, and the others are found from any that answers.",
         shown_by=f"{_BY_HAND} --bootstrap-server 127.0.0.1:9092",
@@ -366,6 +366,7 @@ _ALL = (
         advice="No reason to change it: records of Kafka's own topics are in no application's format.",
         shown_by="consume --design eager --group g --whitelist '.*' --set exclude.internal.topics=false",
     ),
+    *TICKET_SETTINGS,
 )
 
 CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
@@ -392,8 +393,7 @@ _NAMES = """
     ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
     ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
-    value.deserializer
+    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type value.deserializer
 """
 
 #: Real settings of Kafka's consumer (0.9 to 4.1) that have no effect here.

@@ -33,6 +33,10 @@ class CoordinatorConsumerConfig(SubscribingConfig):
     partition_assignment_strategy: tuple[str, ...]
     scheduled_rebalance_max_delay_ms: int
     sticky_exact_partitions_max: int
+    fault_kafka_12984: bool
+    fault_kafka_13419: bool
+    fault_kafka_13891: bool
+    fault_kafka_14639: bool
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[CoordinatorConsumerConfig, list[str]]:
@@ -73,4 +77,6 @@ class CoordinatorConsumerConfig(SubscribingConfig):
             auto_commit_interval_ms=self.auto_commit_interval_ms,
             instance_id=self.group_instance_id,
             cooperative=self.cooperative,
+            forgets_id_with_generation=self.fault_kafka_13419,
+            loses_all_between_generations=self.fault_kafka_13891,
         )

@@ -16,6 +16,7 @@ class Limits:
     member_bytes_max: int = 524_294  # group.member.metadata.max.bytes, not in Kafka
     group_bytes_max: int = 786_441  # group.metadata.max.bytes, not in Kafka
     new_member_join_timeout_ms: int = 300_000  # fixed in Kafka
+    sessions_begin_late: bool = False  # fault.kafka.9752, not in Kafka
     offset_metadata_bytes_max: int = 4_096  # offset.metadata.max.bytes
     retention_ms: int = 604_800_000  # offsets.retention.minutes
     retention_check_ms: int = 600_000  # offsets.retention.check.interval.ms

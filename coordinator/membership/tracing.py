@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from coordinator.membership.effects import Effect, Emit
+from coordinator.membership.effects import Effect, Emit, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from coordinator.membership.events import Refusal
 
 
 class Traced(Protocol):
@@ -39,3 +41,8 @@ def enter(member: Traced, phase: str) -> Emit:
 def emit(member: Traced, kind: str, **fields: object) -> Emit:
     """Trace an event of this member, under its current identity."""
     return Emit(kind, member.member_id, member.cause, fields)
+
+
+def refused(member: Traced, group: str, event: Refusal) -> tuple[Emit, Fail]:
+    """Trace that the group refused this member for good, once, and tell the application."""
+    return emit(member, "member_refused", group=group, api=event.api, error=event.error), Fail(event.api, event.error)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: The least that members may send however small message.max.bytes is, unless a setting says otherwise.
 METADATA_BYTES_MIN = 65_536
 
+#: What mends faults that 4.1.1 has.
+_MENDED_LATER = ("fix.kafka.19233", "fix.kafka.19449", "fix.kafka.19720", "fix.kafka.20434")
+
 
 def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
     return Limits(
@@ -20,6 +23,7 @@ def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
         session_timeout_ms_min=config.number("group.min.session.timeout.ms"),
         session_timeout_ms_max=config.number("group.max.session.timeout.ms"),
         members_max=config.number("group.max.size"),
+        sessions_begin_late=config.flag("fault.kafka.9752"),
         member_bytes_max=config.number("group.member.metadata.max.bytes") or _part_of_a_record(config, 1 / 2),
         group_bytes_max=config.number("group.metadata.max.bytes") or _part_of_a_record(config, 3 / 4),
         offset_metadata_bytes_max=config.number("offset.metadata.max.bytes"),
@@ -38,6 +42,7 @@ def consumer_settings_of(config: BrokerConfig) -> ConsumerSettings:
         assignors=config.words("group.consumer.assignors"),
         migration_policy=config.text("group.consumer.migration.policy"),
         regex_refresh_ms=config.number("group.consumer.regex.refresh.interval.ms"),
+        mended=frozenset(int(name.rpartition(".")[2]) for name in _MENDED_LATER if config.flag(name)),
     )
 
 

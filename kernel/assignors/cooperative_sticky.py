@@ -29,10 +29,18 @@ def assign_cooperative_sticky(
     subscriptions: Mapping[str, MemberSubscription],
     *,
     exact_up_to: int = EXACT_PARTITIONS_MAX,
+    counted: Mapping[str, MemberSubscription] | None = None,
 ) -> dict[str, list[TopicPartition]]:
-    """The strategy. The next rebalance assigns partitions that are in no list. `exact_up_to`: see `assign_sticky`."""
+    """The strategy. The next rebalance assigns partitions that are in no list. `exact_up_to`: see `assign_sticky`.
+
+    `counted` has the subscriptions with only those claims that count, if not all do (`cooperative_faults`).
+    """
     assignment, alike = stick(
-        partitions_per_topic, subscriptions, cooperative_claim, exact_up_to=exact_up_to, withholding=True
+        partitions_per_topic,
+        subscriptions if counted is None else counted,
+        cooperative_claim,
+        exact_up_to=exact_up_to,
+        withholding=True,
     )
     if alike:
         return assignment

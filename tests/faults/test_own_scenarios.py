@@ -82,6 +82,27 @@ def test_a_strategy_that_leaves_members_without_partitions_settles(tmp_path: Pat
     assert code != Exit.NOT_AS_EXPECTED, unexpected(runs)
 
 
+@pytest.mark.parametrize(
+    ("ticket", "broken"),
+    [
+        ("", set()),
+        ("14639", {"never owned by two members", "no stale write", "no offset moved back"}),
+        ("13891", {"kept partitions never stop"}),
+    ],
+)
+def test_a_member_that_misses_a_round_keeps_its_partitions_unless_a_fault_is_back(
+    tmp_path: Path, ticket: str, broken: set[str]
+) -> None:
+    example = str(EXAMPLES / "late-member.toml")
+    fault = ("--set", f"fault.kafka.{ticket}=true") if ticket else ()
+    _, (each,) = run(tmp_path, example, "--design", "cooperative", "--simulated", *fault)
+    assert each["outcome"] == "complete"
+    assert {verdict["check"] for verdict in each["verdicts"] if verdict["outcome"] == "not as expected"} == broken
+    traces = (Path(each["path"]) / "trace").glob("m1.jsonl*")
+    refusals = [line for path in traces for line in path.read_text("utf-8").splitlines() if "SyncGroup" in line]
+    assert any("REBALANCE_IN_PROGRESS" in line for line in refusals), "it has missed no round"
+
+
 def test_own_steps_and_faults_run_and_are_kept(tmp_path: Path) -> None:
     code, (each,) = run(tmp_path, str(EXAMPLES / "own-faults.toml"), "--design", "eager")
     assert (each["outcome"], code) == ("complete", Exit.AS_EXPECTED), unexpected([each])

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.support.pages.fault_tables import TEST, missing, rows
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 
 ROOT = Path(__file__).parents[2]
 WEAKNESSES = ROOT / "docs" / "weaknesses.md"
 PEERS = ROOT / "docs" / "peer-test-checklist.md"
-#: A test: its file and name, and perhaps the id of a parameter.
-TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
 #: The faults of the specification and those seen on the originals, without those about peers and deadlocks.
 FAULTS = {
@@ -86,33 +83,6 @@ PEER_TESTS = {
         PatientChildrenWatch.test_watch PatientChildrenWatch.test_exception PatientChildrenWatch.test_watch_iterations
     """,
 }
-
-
-def rows(page: Path) -> dict[str, list[list[str]]]:
-    """{heading: the cells of each row of the table below it}, without the tables' header rows."""
-    found: dict[str, list[list[str]]] = {}
-    heading = ""
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            heading = line.removeprefix("## ")
-        elif line.startswith("|"):
-            found.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
-    return {heading: table[2:] for heading, table in found.items()}  # the header and the line below it
-
-
-@cache
-def names_in(path: Path) -> frozenset[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
-
-
-def missing(cell: str, below: Path) -> list[str]:
-    """Tests that a cell names and that do not exist."""
-    return [
-        f"{file}::{name}"
-        for file, name in TEST.findall(cell)
-        if not (below / file).is_file() or name not in names_in(below / file)
-    ]
 
 
 def test_every_fault_has_a_test_that_exists():

@@ -13,7 +13,7 @@ from kernel.errors import RebalanceFailed, RebalanceLabError
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import SessionClosed
 from kernel.zookeeper.operations import SessionState
-from zkconsumer.member.registration import register
+from zkconsumer.member.registration import IdTaken, register
 from zkconsumer.member.subscription import SharedStreams
 from zkconsumer.rebalance.effects import ChangeNotified, Disconnected, Reconnected, SessionRenewed
 from zkconsumer.watching.topics import MatchingTopics
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from kernel.clock import Clock
+    from kernel.trace.writer import Tracer
     from zkconsumer.member.executor import Executor
     from zkconsumer.member.subscription import Streams, Subscription
     from zkconsumer.settings import ZkConsumerConfig
@@ -43,6 +44,7 @@ class Membership:
         streams: Streams,
         *,
         clock: Clock,
+        tracer: Tracer,
         watcher: Watcher,
         executor: Executor,
         demand: Callable[[str, str], Awaitable[str | None]],
@@ -52,6 +54,7 @@ class Membership:
         self._subscription = subscription
         self._streams = streams
         self._clock = clock
+        self._tracer = tracer
         self._session = watcher.session
         self._watcher = watcher
         self._executor = executor
@@ -70,18 +73,22 @@ class Membership:
 
     async def register(self) -> None:
         """See `registration.register`."""
-        subscription = self._subscription
-        await register(
-            self._session,
-            self._config.group_id,
-            self._consumer_id,
-            registration_payload(
-                subscription.wanted, self._clock.wall_ms(), subscription.pattern, release=self._config.release
-            ),
-            conflict_backoff_ms=self._config.session_timeout_ms,
-            fail_on_conflict=self._config.registration_conflict == "fail",
-            release=self._config.release,
-        )
+        subscription, group, consumer_id = self._subscription, self._config.group_id, self._consumer_id
+        try:
+            await register(
+                self._session,
+                group,
+                consumer_id,
+                registration_payload(
+                    subscription.wanted, self._clock.wall_ms(), subscription.pattern, release=self._config.release
+                ),
+                conflict_backoff_ms=self._config.session_timeout_ms,
+                fail_on_conflict=self._config.registration_conflict == "fail",
+                release=self._config.release,
+            )
+        except IdTaken:
+            self._tracer.emit("member_refused", member=consumer_id, group=group, api="create", error="NodeExists")
+            raise
 
     async def begin(self) -> None:
         """Listen, then rebalance for the first time. Raises `RebalanceFailed`; listeners stay in place."""

@@ -18,7 +18,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from kernel.errors import UserError
+from kernel.errors import RefusedForGood
 from kernel.zookeeper import paths
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NodeExists, NoNode
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class IdTaken(UserError):
+class IdTaken(RefusedForGood):
     """Another session holds the member's id, and `registration.conflict` is `fail` (as in 1.1)."""
 
 

@@ -15,6 +15,7 @@ from comparison.pipeline.figures.bystanders import bystander_metrics, bystanders
 from comparison.pipeline.figures.catching_up import scale_out_metrics
 from comparison.pipeline.figures.coordinators import terms
 from comparison.pipeline.figures.per_change import RunKind, change_of, delivery_of
+from comparison.pipeline.figures.refusals import refusals_of
 from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
@@ -104,6 +105,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
             if view in measured.first_overlaps
         ],
         failures=[f"{failure.process}: {failure.error}" for failure in measured.failures],
+        refusals=refusals_of(measured.refusals),
         verdicts=[],
         verdict=VerdictOutcome.UNKNOWN,
     )

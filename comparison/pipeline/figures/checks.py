@@ -266,9 +266,10 @@ def two_deliver_during_a_cut(run: Run) -> CheckResult:
 def counts_equal_the_model(run: Run) -> CheckResult:
     """Every count of every change equals its formula exactly.
 
-    Under a coordinator, members with several streams have no formula: see comparison.pipeline.figures.predictions.
+    Under a coordinator, members with several streams have no formula: see comparison.pipeline.figures.predictions. Nor
+    has a group that has refused members.
     """
-    if run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1:
+    if run.refusals or (run.design in COORDINATED and int(run.parameters.get("streams", 1)) > 1):
         return None
     counted = [(change, count) for change in run.changes for count in change.counted]
     known = [(change, count) for change, count in counted if None not in (count.measured, count.model)]

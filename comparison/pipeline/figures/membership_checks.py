@@ -22,10 +22,12 @@ from comparison.pipeline.figures.deciding import (
 )
 from comparison.pipeline.figures.group_checks import DELAY_EARLY_SHARE, WAIT_MS_MIN
 from comparison.pipeline.figures.model import JOIN, RETURN
-from comparison.results.keys import FORMING
+from comparison.results.keys import FORMING, place_of
+from comparison.results.refusals import refused_in_words
 
 if TYPE_CHECKING:
     from comparison.pipeline.figures.deciding import CheckResult
+    from comparison.results.refusals import Refusal
     from comparison.results.run import Change, Run
 
 _NO_DUPLICATE = "no process was started with another one's group.instance.id"
@@ -129,10 +131,13 @@ def older_is_fenced(run: Run) -> CheckResult:
     and SyncGroup with FENCED_INSTANCE_ID.
     """
     change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
-    of_older = [each for each in run.failures if each.startswith(f"{change.target}: ") and "FENCED_INSTANCE_ID" in each]
-    others = [each for each in run.failures if "FENCED_INSTANCE_ID" in each and each not in of_older]
+    of_older = _refused(run, change.target, "FENCED_INSTANCE_ID")
+    others = [each for each in run.refusals if each not in of_older]
     if others:
-        return NOT_EXPECTED, f"another one than {change.target} was fenced: {others[0]}"
+        return (
+            NOT_EXPECTED,
+            f"another one than {change.target}, or for another reason: {refused_in_words(others)}",
+        )
     if change.rounds or change.stopped_kept:
         return NOT_EXPECTED, f"{_cost(change)}: the newer process should have taken the older one's place"
     if not of_older:
@@ -144,18 +149,23 @@ def older_is_fenced(run: Run) -> CheckResult:
 def newer_is_refused(run: Run) -> CheckResult:
     """A newer process with the same group.instance.id does not get in; the older one notices nothing.
 
-    The recorded conversations with 4.1.1 answer its ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID (KIP-848).
+    The recorded conversations with 4.1.1 answer its ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID (KIP-848). In
+    zookeeper its id znode exists; since 1.1 the consumer does not wait until it is gone (ZKCheckedEphemeral).
     """
     change = shown(first_change(run, DUPLICATE), _NO_DUPLICATE)
-    older = [each for each in run.failures if each.startswith(f"{change.target}: ")]
-    refused = [each for each in run.failures if "UNRELEASED_INSTANCE_ID" in each and each not in older]
-    if older:
-        return NOT_EXPECTED, f"the older one failed: {older[0]}"
+    if older := _refused(run, change.target):
+        return NOT_EXPECTED, f"the older one was {refused_in_words(older)}"
     if change.rounds or change.stopped_kept or change.moved:
         return NOT_EXPECTED, f"{_cost(change)}: the group should have noticed nothing"
-    if not refused:
+    if not any(each.error in ("UNRELEASED_INSTANCE_ID", "NodeExists") for each in run.refusals):
         return NOT_EXPECTED, f"no process was refused because {change.target} has its name"
-    return EXPECTED, f"refused with UNRELEASED_INSTANCE_ID; {change.target} went on, no partition stopped"
+    return EXPECTED, f"{refused_in_words(run.refusals)}; {change.target} went on, no partition stopped"
+
+
+def _refused(run: Run, process: str, error: str = "") -> list[Refusal]:
+    """How the group refused members at the place of this process, whatever the error, or with this one."""
+    place = place_of(process)
+    return [each for each in run.refusals if each.place == place and error in ("", each.error)]
 
 
 @needs("a member with partitions that unsubscribed")

@@ -33,6 +33,7 @@ from comparison.pipeline.figures import (
     group_checks,
     membership_checks,
     outage_checks,
+    refusals,
     reset_checks,
     split_checks,
     with_settings,
@@ -71,17 +72,14 @@ LEAVING = tuple(design for design in COORDINATED if design not in (STATIC, DELAY
 NAMELESS = (ZOOKEEPER, *LEAVING)
 #: Designs in which a watch tells of new partitions; in CLASSIC the leader looks from time to time.
 WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
-#: Designs in which any change of the members stops all partitions.
-STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
-#: Of these, those whose consumers call listeners and can pause.
-LISTENING = tuple(design for design in STOPPING if design in COORDINATED)
+#: Designs in which any change of the members stops all partitions; those whose consumers call listeners and can pause.
+STOPPING, LISTENING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE), (SERVER, *ALL_AT_ONCE)
 #: Their members' sessions are the coordinator's.
 HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
 #: Their members do not stop when they lose ZooKeeper; come back under another id.
 UNSTOPPED, DYNAMIC = (ZOOKEEPER, *HEARTBEATS), tuple(design for design in DESIGN_NAMES if design != STATIC)
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
-
 
 _NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 
@@ -112,6 +110,7 @@ class Check:
     key: str = ""  #: its name, if that is not another row's as well
     everywhere: bool = False  #: judges every scenario, but for these:
     except_in: tuple[str, ...] = ()
+    unless: frozenset[str] = frozenset()  #: nor those that name one of these checks
 
     def is_about(self, design: str) -> bool:
         return design in self.designs
@@ -124,7 +123,7 @@ class Check:
         self, design: str, named: Collection[str], settings: Mapping[str, str] = _NOTHING_SET, *, scenario: str = ""
     ) -> bool:
         """Whether a run of a scenario that names these checks is judged by this one."""
-        asked = self.everywhere or self.is_named(named)
+        asked = (self.everywhere and self.unless.isdisjoint(named)) or self.is_named(named)
         return asked and self.is_about(design) and scenario not in self.except_in and self.given(settings)
 
     def is_named(self, named: Collection[str]) -> bool:
@@ -138,6 +137,21 @@ CHECKS: tuple[Check, ...] = (
     Check("no record lost", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.no_record_lost, everywhere=True),
     Check("final offsets", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.final_offsets_kept, everywhere=True),
     Check("settles", Kind.PROMISE, DESIGN_NAMES, MISSED, checks.settles, everywhere=True, except_in=PLAYED),
+    Check(
+        "nobody is refused",
+        Kind.PROMISE,
+        DESIGN_NAMES,
+        SEEN,
+        refusals.nobody_is_refused,
+        everywhere=True,
+        unless=refusals.EXPECTED_BY,
+    ),
+    Check("refused for good", Kind.HISTORY, DESIGN_NAMES, MISSED, refusals.refused_for_good),
+    Check("no common strategy", Kind.HISTORY, CLASSIC, MISSED, refusals.no_common_strategy),
+    Check(
+        "claims conflict", Kind.HISTORY, (ZOOKEEPER,), MISSED, refusals.strategies_conflict, key="strategies conflict"
+    ),
+    Check("full group", Kind.PROMISE, HEARTBEATS, MISSED, refusals.full_group_refuses),
     Check("no offset moved back", Kind.PROMISE, (ZOOKEEPER,), SEEN, checks.no_offset_moved_back),
     Check("no offset moved back", Kind.PROMISE, COORDINATED, SEEN, checks.no_offset_moved_back, everywhere=True),
     Check("no stale write", Kind.PROMISE, COORDINATED, SEEN, checks.no_stale_write, everywhere=True),
@@ -246,7 +260,7 @@ CHECKS: tuple[Check, ...] = (
     Check("its place is gone", Kind.HISTORY, (STATIC,), MISSED, membership_checks.its_place_is_gone),
     Check("given away after the delay", Kind.HISTORY, (DELAYED,), MISSED, membership_checks.given_away_after_the_delay),
     Check("older one is fenced", Kind.PROMISE, (STATIC,), MISSED, membership_checks.older_is_fenced),
-    Check("newer one is refused", Kind.PROMISE, (CONSUMER,), MISSED, membership_checks.newer_is_refused),
+    Check("newer one is refused", Kind.PROMISE, (CONSUMER, ZOOKEEPER), MISSED, membership_checks.newer_is_refused),
     Check("taken over at once", Kind.PROMISE, LEAVING, SEEN, membership_checks.taken_over_at_once),
     Check("missed although healthy", Kind.HISTORY, (STATIC,), MISSED, membership_checks.missed_although_healthy),
     Check("offsets carried over", Kind.PROMISE, (EAGER,), SEEN, membership_checks.offsets_carried_over),

@@ -84,6 +84,7 @@ def together(
     return Measured(
         runner=list(context.runner),
         failures=list(context.failures),
+        refusals=list(context.refusals),
         span=context.span,
         changes=list(context.changes),
         faults=list(context.faults),

@@ -20,10 +20,11 @@ from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
+from comparison.pipeline.measured_members import Refused
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
-from comparison.results.keys import WHOLE_RUN
+from comparison.results.keys import WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
 from kernel.topic_names import OFFSETS_TOPIC
 
@@ -53,7 +54,7 @@ _GROUP_EVENTS: Mapping[str, type[measured.GroupEvent]] = MappingProxyType(
 )
 _OF_CHANGES = (*_RUNNER_EVENTS, "change_settled", "fault_ended")
 _OF_GROUPS = ("group_changed", "group_member_joined", "group_member_left", "group_member_advanced")
-_OF_MEMBERS = ("member_started", "member_closed", "member_failed")
+_OF_MEMBERS = ("member_started", "member_closed", "member_failed", "member_refused")
 _OF_PHASES = ("phase_entered", "attempt_ended", "rebalance_ended", "rebalance_started")
 #: The kinds that a context is made of.
 KINDS = (*_OF_CHANGES, *_OF_GROUPS, *_OF_MEMBERS, *_OF_PHASES, "leader_changed")
@@ -130,6 +131,7 @@ class Context:
     runner: tuple[measured.RunnerEvent, ...]
     group: tuple[measured.GroupEvent, ...]
     failures: tuple[measured.MemberFailed, ...]
+    refusals: tuple[Refused, ...]
     phases: tuple[measured.MemberPhase, ...]
     attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
     rounds: tuple[measured.Round, ...]
@@ -150,7 +152,9 @@ class Context:
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
         rounds = self.rounds if self.keeps else ()
-        return replace(self, runner=(), group=(), failures=(), phases=(), attempts=(), takeovers=(), rounds=rounds)
+        return replace(
+            self, runner=(), group=(), failures=(), refusals=(), phases=(), attempts=(), takeovers=(), rounds=rounds
+        )
 
     @property
     def windows(self) -> list[Window]:
@@ -215,9 +219,8 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         faults=tuple(faults_of(by_runner)),
         runner=runner,
         group=group,
-        failures=tuple(
-            msgspec.convert(row, measured.MemberFailed) for row in members if row["kind"] == "member_failed"
-        ),
+        failures=_failures(members),
+        refusals=_refusals(members, started),
         phases=phases,
         attempts=_attempts(of_phases.get("attempt_ended"), runner),
         rounds=tuple(rounds),
@@ -255,6 +258,20 @@ def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int,
 def _expired(group: Iterable[measured.GroupEvent]) -> tuple[tuple[str, int], ...]:
     left = (each for each in group if isinstance(each, measured.GroupMemberLeft))
     return tuple((each.id, each.t_ns) for each in left if each.reason == "session")
+
+
+def _failures(members: Iterable[Mapping[str, Any]]) -> tuple[measured.MemberFailed, ...]:
+    return tuple(msgspec.convert(row, measured.MemberFailed) for row in members if row["kind"] == "member_failed")
+
+
+def _refusals(members: Iterable[Mapping[str, Any]], started: Sequence[Mapping[str, Any]]) -> tuple[Refused, ...]:
+    found = []
+    for row in members:
+        if row["kind"] == "member_refused":
+            place, t_ns = place_of(row["process"]), row["t_ns"]
+            later = [each["t_ns"] for each in started if each["t_ns"] > t_ns and place_of(each["process"]) == place]
+            found.append(msgspec.convert({**row, "admitted_ns": min(later, default=None)}, Refused))
+    return tuple(found)
 
 
 def _member_ends(members: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str | None], list[tuple[int, int]]]:

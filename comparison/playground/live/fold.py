@@ -215,6 +215,7 @@ OF_MEMBERS: Mapping[str, str] = {
         "change_started",
         "member_started",
         "member_failed",
+        "member_refused",
         "rebalance_started",
         "phase_entered",
         "attempt_ended",

@@ -192,6 +192,10 @@ class Roster:
         if not error.startswith("RebalanceFailed"):  # of the last attempt, which is reported
             self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), error))
 
+    def member_refused(self, at_ms: float, event: Event) -> None:
+        why = f"refused for good ({event['api']}: {event['error']})"
+        self._feed.add(int(at_ms), Fact("failed", (place_of(str(event["process"])),), why))
+
     def claimed(self, at_ms: float, event: Event) -> None:
         self._ownership.look(at_ms, *([_LOST] if event["kind"] == "partitions_lost" else []))
 

@@ -19,6 +19,7 @@ WORDS: Mapping[str, str] = {
     "change_settled": "the group has settled after: {change}",
     "member_started": "{process} has the id {member}",
     "member_failed": "{process}: {error}",
+    "member_refused": "{process} is refused for good: {error}",
     "member_closed": "{process} has closed its consumer",
     "rebalance_started": "{process} rebalances",
     "rebalance_ended": "{process} ends its rebalance: {outcome}",

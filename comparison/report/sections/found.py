@@ -14,6 +14,7 @@ from comparison.report.summaries import additions, restarts, strategies
 from comparison.report.summaries.figures import by_change, ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.refusals import refused_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
         # Totals over the strategies, and the time between two of them, say nothing about any.
         return [*found, *(Finding(strategies.sentence(each)) for each in tried), *_records(runs)]
     found += [*_catching_up(runs), *_copies(runs)]
+    found += [Finding(f"In {run.design} {refused}.") for run in runs if (refused := refused_in_words(run.refusals))]
     found += [Finding(f"In {each.design}, {additions.sentence(each)}") for each in additions.additions(runs)]
     if scenario == SLOW:
         found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]

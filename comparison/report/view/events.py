@@ -62,6 +62,7 @@ KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
         "fault_ended": None,
         "process_ended": None,
         "member_failed": None,
+        "member_refused": None,
         "authority_named": None,
         "authority_cleared": None,
         "offset_written": None,

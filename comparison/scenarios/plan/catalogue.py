@@ -24,6 +24,7 @@ from comparison.scenarios.plan.admitted import admitted
 from comparison.scenarios.plan.catalogue_application import APPLICATIONS
 from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
+from comparison.scenarios.plan.catalogue_refusals import REFUSALS
 from comparison.scenarios.plan.catalogue_splits import SPLITS
 from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.parameters import Parameters
@@ -211,7 +212,10 @@ FAULTS = (
 
 #: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
-    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *APPLICATIONS, *SPLITS, *MEMBERSHIP, *OUTAGES)}
+    {
+        scenario.name: scenario
+        for scenario in (*FAULTS, *CHANGES, *APPLICATIONS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)
+    }
 )
 
 #: Where all of them are listed.

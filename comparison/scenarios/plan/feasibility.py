@@ -106,12 +106,13 @@ def _broker_session(case: Case) -> Iterator[str]:
 
 
 def _group_size(case: Case) -> Iterator[str]:
+    """The member to be cut off is chosen before any member starts, so none may be refused."""
     design, parameters = DESIGNS[case.design], case.parameters
     name = "group.consumer.max.size" if design.reconciles else "group.max.size"
     most = _of_brokers(case.made, name)
     members = parameters.members * parameters.streams
-    if design.coordinator and most <= members:
-        yield f"{name}={most}: the group has {members} members and may grow. Leave the setting out"
+    if case.scenario.zookeeper_servers > 1 and design.coordinator and most <= members:
+        yield f"{name}={most}: the group has {members} members, of which the one to be cut off may not be refused"
 
 
 def _of_brokers(made: Configuration, name: str) -> int:
@@ -208,8 +209,8 @@ def _faults(case: Case) -> Iterator[str]:
 
 def _names_of_their_own(case: Case) -> Iterator[str]:
     scenario, design = case.scenario, DESIGNS[case.design]
-    if scenario.named_members and "group.instance.id" not in CONSUMERS[case.design].settings:
-        yield "named_members is true, and its members cannot have a group.instance.id. Leave the design out"
+    if scenario.named_members and CONSUMERS[case.design].name_setting not in CONSUMERS[case.design].settings:
+        yield "named_members is true, and its members cannot have a name. Leave the design out"
     duplicated = any(step.needs_names for step in scenario.steps)
     if duplicated and not (design.static_membership or scenario.named_members):
         yield (

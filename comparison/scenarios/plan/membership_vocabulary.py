@@ -26,9 +26,14 @@ class RestartEach(Step):
     The next one is shut down when every partition has one owner, nothing has changed for a moment, and a random part
     of the heartbeat interval has passed. The new process takes the old one's place in the group: its
     group.instance.id, in designs that have one.
+
+    Without `wait` all of that is one change, as of an orchestrator to which a process that runs is a member: whatever
+    the group does, the next one is shut down `away_ms` after the one before was started. A process that the group
+    refuses ends, so it is started again when all have been through it, every `away_ms` until none is refused.
     """
 
     away_ms: int = 1000
+    wait: bool = True  #: for the group, before the next one
     settings: Mapping[str, str] = field(default_factory=dict)  #: of the restarted process, over the design's own
     design: str = ""  #: of the restarted process, if it is another one than before
 
@@ -39,6 +44,14 @@ class RestartEach(Step):
 
     def away(self, session_ms: int, delay_ms: int) -> int:
         return self.away_ms
+
+    def sentence(self) -> str:
+        if self.wait:
+            return f"Shut down each process cleanly, one after the other, and start it again after {self.away_ms} ms."
+        return (
+            f"Restart each process, one after the other, each {self.away_ms} ms after the one before, without waiting "
+            "for the group; start those again that it refuses."
+        )
 
     def design_after(self, before: str, of_run: str) -> str:
         return self.design or before
@@ -104,10 +117,10 @@ class CrashAndReturn(MeasuredFault):
 
 @dataclass(frozen=True, slots=True)
 class DuplicateInstance(Step):
-    """Start one more process with the group.instance.id of an owner, which goes on running.
+    """Start one more process with the name of an owner (group.instance.id or consumer.id), which goes on running.
 
     The step ends when the application of one of the two has learned that it is one too many, and has closed its
-    consumer: the owner's in static, the newer one's in consumer.
+    consumer: the owner's in static, the newer one's in consumer and zookeeper.
     """
 
     needs_names: ClassVar[bool] = True

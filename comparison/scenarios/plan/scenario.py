@@ -31,7 +31,7 @@ class Scenario:
     budget_s: int = 12  #: the expected length of a run on two cores
     zookeeper_servers: int = 1
     brokers_on_cut_server: bool = False  #: all of them, as the owner that is cut off
-    named_members: bool = False  #: each has a group.instance.id, in every design that the scenario applies to
+    named_members: bool = False  #: each has a name (group.instance.id, or consumer.id), in every design
     members_per_process: int = 1
     members_min: int = 1
     topics_min: int = 1

@@ -22,6 +22,9 @@ WAITING = "zk_waiting"
 POLLING_STOPPED = "polling_stopped"
 #: The kind of a line that a process writes when a member could not start, so that it never joins; no event either.
 NEVER_JOINS = "never_joins"
+#: The kind of a line that a process writes when it has closed a consumer that the group refused for good; what the
+#: trace says of that is `member_refused`.
+REFUSED = "refused"
 
 
 async def configured(lines: AsyncIterator[Mapping[str, object]], config: type[_Config]) -> _Config | None:

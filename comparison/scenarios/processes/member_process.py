@@ -21,7 +21,9 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
 
 Standard output: the trace events that the runner needs (`REPORTED`, and who decides in a group), as JSON lines,
 `WAITING` of a member that is stepped, `POLLING_STOPPED` when the last poll has returned after `pause_consumption`, and
-`NEVER_JOINS` of a member that could not start.
+`NEVER_JOINS` of a member that could not start. `REFUSED` says that the group has refused a member for good: its
+application ends with the error, as one does that does not catch it, so the consumer is closed and asks no more. The
+process stays, for its other members, and until it is told to leave.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory, Trouble
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.host import Host
-from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, WAITING, configured
-from kernel.errors import RebalanceLabError
+from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, REFUSED, WAITING, configured
+from kernel.errors import RebalanceLabError, RefusedForGood
 from kernel.trace.events import Role
 from kernel.zookeeper.stepping import StepGate
 
@@ -86,7 +88,7 @@ class MemberConfig(ChildConfig):
     members: int = 1  #: consumers to start at once
     consumer: str = ""  #: the design of its consumers, if it is not the run's
     place: str = ""  #: where the process is deployed; a process started in its place has the same
-    named: bool = False  #: whether its consumers have a group.instance.id, whatever their design
+    named: bool = False  #: whether its consumers have a name of their own, whatever their design
 
 
 class Members:
@@ -121,7 +123,8 @@ class Members:
 
     def _new_consumer(self, number: int) -> GroupConsumer:
         instance = f"{self._config.place or self._config.process}-{number}"
-        named = {"group.instance.id": instance} if self._config.named else {}
+        design = self._config.consumer or self._config.design
+        named = {CONSUMERS[design].name_setting: instance} if self._config.named else {}
         request = ConsumerRequest(
             process=self._config.process,
             group=self._config.group,
@@ -133,9 +136,14 @@ class Members:
             gate=self.gate,
             runtime=self._host.runtime,
         )
-        consumer = CONSUMERS[self._config.consumer or self._config.design].consumer(request, self._tracer)
+        consumer = CONSUMERS[design].consumer(request, self._tracer)
         self._memories[consumer] = Memory(self.breakage, partial(self._commit, consumer, None))
         return consumer
+
+    @property
+    def _polling(self) -> list[GroupConsumer]:
+        """The consumers that no group has refused."""
+        return [consumer for task, consumer in self._polls.items() if not task.done()]
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -151,7 +159,7 @@ class Members:
 
     def pause_partitions(self, *, on: bool) -> None:
         """Pause every partition that these members own, or resume those that are paused."""
-        for consumer in self._polls.values():
+        for consumer in self._polling:
             if on:
                 consumer.pause(frozenset().union(*consumer.assignment().values()))
             else:
@@ -165,7 +173,7 @@ class Members:
         """Have every member commit, without waiting: a frozen or cut one may take long."""
         if not self._subscribed.is_set():
             return
-        for consumer in self._polls.values():
+        for consumer in self._polling:
             offsets = None  # everything delivered
             known = self._memories[consumer].positions
             if remembered and known and consumer.capabilities.commit_single_partitions:
@@ -182,7 +190,7 @@ class Members:
     def subscribe(self, topics: Mapping[str, int]) -> None:
         """Have every member subscribe to these topics, without waiting; those that have unsubscribed do it later."""
         self._topics = topics
-        for consumer in self._polls.values() if self._subscribed.is_set() else ():
+        for consumer in self._polling if self._subscribed.is_set() else ():
             self._request(self._subscribe(consumer, topics))
 
     def _request(self, work: Coroutine[object, object, None]) -> None:
@@ -202,6 +210,14 @@ class Members:
         await asyncio.gather(*self._requests, return_exceptions=True)
 
     async def _poll(self, consumer: GroupConsumer, number: int) -> None:
+        """Poll until the group refuses the member for good, or the task is cancelled."""
+        try:
+            await self._poll_on(consumer, number)
+        except RefusedForGood as refusal:
+            await self._close(self._polls[_this_task()])
+            self._host.write({"kind": REFUSED, "process": self._config.process, "error": str(refusal)})
+
+    async def _poll_on(self, consumer: GroupConsumer, number: int) -> None:
         await self._begin(consumer)
         while True:
             await self._flowing.wait()
@@ -210,6 +226,8 @@ class Members:
                 continue
             try:
                 batches = await self._polled(consumer)
+            except RefusedForGood:
+                raise
             except (RebalanceLabError, ListenerBroken) as error:
                 self._failed(error)
                 await asyncio.sleep(POLL_MS / 1000)
@@ -233,6 +251,8 @@ class Members:
         try:
             await consumer.start()
             await consumer.subscribe(self._topics, self._memories[consumer])
+        except RefusedForGood:
+            raise
         except (RebalanceLabError, ListenerBroken) as error:
             # An 0.8 member stays registered after a failed rebalance and goes on, as the original did.
             self._failed(error)
@@ -253,9 +273,7 @@ class Members:
         if resubscribes:
             await self._subscribe(consumer, self._topics)
             return consumer
-        task = asyncio.current_task()
-        assert task is not None
-        replacing = self._polls[task] = self._new_consumer(number)
+        replacing = self._polls[_this_task()] = self._new_consumer(number)
         await self._begin(replacing)
         return replacing
 
@@ -287,6 +305,12 @@ class Members:
 
     def _failed(self, error: RebalanceLabError | ListenerBroken) -> None:
         self._tracer.emit("member_failed", error=f"{type(error).__name__}: {error}")
+
+
+def _this_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 #: What a line commands, besides `leave` and `stop`.

@@ -37,7 +37,7 @@ class MembershipSteps(StepPerformer):
 
         def refused() -> list[str]:
             self._members.check()
-            return [each for each in rivals if any(failure.startswith(f"{each}: ") for failure in view.failures)]
+            return [each for each in rivals if each in view.refused]
 
         async def duplicate() -> None:
             rivals.extend(await self._members.add(1, posing_as=self._members.place_of(name)))

@@ -22,7 +22,10 @@ class Restarts(StepPerformer):
         self._restarts = 0
 
     async def restart_each(self, step: RestartEach) -> None:
-        """Restart the process at each place in turn, each as one change."""
+        """Restart the process at each place in turn, each as one change; or all of them as one, without waiting."""
+        if not step.wait:
+            await self._bounce(step)
+            return
         for place in self._members.present_places:
             self._restarts += 1
             await self._restart(step, self._restarts, place)
@@ -52,6 +55,43 @@ class Restarts(StepPerformer):
         }
         present = self._members.present
         await self._changes.make("restart", go_and_come_back, members=present, round_=round_, detail=detail)
+
+    async def _bounce(self, step: RestartEach) -> None:
+        members, present = self._members, self._members.present
+
+        async def restart_all() -> None:
+            for number, place in enumerate(members.present_places):
+                if number:
+                    await asyncio.sleep(step.away_ms / 1000)
+                await self._start_again(place, step)
+            while await self._refused():
+                await asyncio.sleep(step.away_ms / 1000)
+                for place in members.refused_places:
+                    await self._start_again(place, step, away_ms=0)
+
+        await self._changes.wait_for_phase()
+        detail = {"away_ms": step.away_ms, "settings": dict(step.settings)}
+        await self._changes.make("bounce", restart_all, members=present, detail=detail)
+
+    async def _start_again(self, place: str, step: RestartEach, *, away_ms: int | None = None) -> None:
+        await self._members.go(place, self._changes.takeover_s)
+        await asyncio.sleep((step.away_ms if away_ms is None else away_ms) / 1000)
+        await self._members.come_back(place, step.settings, design=step.design)
+
+    async def _refused(self) -> list[str]:
+        """Wait until each process is in the group or was refused; the places of the latter."""
+
+        def unanswered() -> set[str]:
+            self._members.check()
+            view = self._members.view
+            return {*self._members.present_processes()} - view.refused.keys() - view.arrived()
+
+        await until(
+            lambda: not unanswered(),
+            self._changes.takeover_s,
+            lambda: f"{', '.join(sorted(unanswered()))} to join or to be refused",
+        )
+        return self._members.refused_places
 
     def _went_through_one(self, before: dict[str, int]) -> bool:
         """Whether every present process has ended a rebalance since."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
-from comparison.scenarios.processes.lines import WAITING
+from comparison.scenarios.processes.lines import REFUSED, WAITING
 from comparison.scenarios.testbed.group_view import QUIET_MS, memberships_each, view_of
+from comparison.scenarios.testbed.places import chosen_victim, first_topics
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -35,7 +36,7 @@ class NobodyThere(RebalanceLabError):
 
 
 class NeverJoins(WaitTimeout):
-    """A member could not start, so that waiting for it is over at once."""
+    """A member could not start, or the group has refused all of them: waiting is over at once."""
 
 
 class GroupMembers:
@@ -55,7 +56,7 @@ class GroupMembers:
         self._designs = dict[str, str]()  #: place -> the design of its members, if it is not the run's
         self._per_record_ms = 0  #: that every application spends on a record
         self._settings: dict[str, Mapping[str, str]] = {}  #: place -> settings over the design's own
-        self._topics = {place: self._first_topics(number) for number, place in enumerate(self.places, start=1)}
+        self._topics = {place: first_topics(self._request, number) for number, place in enumerate(self.places, start=1)}
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
@@ -65,18 +66,7 @@ class GroupMembers:
         self.present = 0
         self.random = Random(self._request.parameters.seed)  # reproducible, not secret
         #: The place to cut off in a split-brain run, where a member is by then: it connects to other servers.
-        self.victim = self._chosen_victim()
-
-    def _first_topics(self, place: int) -> tuple[str, ...]:
-        names = self._request.parameters.topic_names
-        numbers = self._request.scenario.first_topics.get(place, tuple(range(len(names))))
-        return tuple(names[number] for number in numbers)
-
-    def _chosen_victim(self) -> str:
-        if not self._request.split_brain:
-            return ""
-        present = -(-self._request.parameters.members // self._request.scenario.members_per_process)
-        return self.places[present] if self._request.joins_behind else self.random.choice(self.places[:present])
+        self.victim = chosen_victim(self._request, self.places, self.random)
 
     async def warm_up(self) -> None:
         """Start the processes in advance, so that joining does not include the time for starting them."""
@@ -88,8 +78,12 @@ class GroupMembers:
     def _heard(self, event: Mapping[str, object]) -> None:
         if event.get("kind") == WAITING:
             self.on_waiting(event)
-        else:
-            self.view.apply(event)
+            return
+        self.view.apply(event)
+        if event.get("kind") == REFUSED:
+            self.present -= 1
+            if self._request.scenario.members_per_process == 1:
+                self.view.leave_out(str(event["process"]))
 
     def join(self, count: int, settings: Mapping[str, str] | None = None, design: str = "") -> None:
         """Let `count` more members join at once, with `settings` over the design's own, and of another design."""
@@ -128,7 +122,7 @@ class GroupMembers:
         for number, place in enumerate(added, start=first):
             self._living[place] = place
             self._lives[place] = 1
-            self._topics[place] = self._first_topics(number)
+            self._topics[place] = first_topics(self._request, number)
             if settings:
                 self._settings[place] = settings
             if posing_as:
@@ -201,6 +195,11 @@ class GroupMembers:
     @property
     def present_places(self) -> list[str]:
         return [place for place in self.places if self._living[place] in self._configured - self._gone]
+
+    @property
+    def refused_places(self) -> list[str]:
+        """Where the group has refused the process that is there."""
+        return [place for place in self.present_places if self._living[place] in self.view.refused]
 
     def process_at(self, place: str) -> str:
         """The name of the current process at a place."""
@@ -332,7 +331,7 @@ class GroupMembers:
     def _forget(self, name: str) -> None:
         self._gone.add(name)
         self.view.leave_out(name)
-        self.present -= 1
+        self.present -= name not in self.view.refused
 
     def check(self) -> None:
         """Raise if a member's process has ended unexpectedly."""
@@ -346,6 +345,8 @@ class GroupMembers:
         self.check()
         for name in self.view.never_joining.keys() - self._gone - {without}:
             raise NeverJoins(f"{name} could not join: {self.view.never_joining[name]}")
+        if not self.present and self.refused_places:
+            raise NeverJoins(f"the group has refused all of its members ({self.view.summary()})")
 
     async def until_settled(self, timeout_s: float, *, without: str = "", quiet_ms: int = 0) -> None:
         """Wait until each partition has one owner and all members have joined, not counting `without`.
@@ -353,11 +354,11 @@ class GroupMembers:
         With `quiet_ms`, that has to be so when the group has been quiet for so long, from now on.
         """
         begun_ns = self._now_ns()
-        present = self.present - bool(without)
-        units, memberships = present * self._request.parameters.streams, present * self._memberships_each
 
         def settled() -> bool:
             self.check_joining(without=without)
+            present = self.present - bool(without)  # without those that have been refused meanwhile
+            units, memberships = present * self._request.parameters.streams, present * self._memberships_each
             now_ns = self._now_ns()
             rests = not quiet_ms or self.view.quiet(now_ns, quiet_ms, begun_ns)
             return rests and self.view.settled(units, memberships, now_ns)

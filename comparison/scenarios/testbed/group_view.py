@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from comparison.failures import each_once
 from comparison.ownership.fold import CLAIMS, Ownership, Unit
-from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED
+from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, REFUSED
 from comparison.scenarios.testbed.member_sessions import MemberSessions
 from kernel.designs import DESIGNS
 from kernel.values import TopicPartition
@@ -57,6 +57,7 @@ class GroupView:
         self.decider = ""  #: the process that assigned last
         self.stopped_polling: set[str] = set()  #: processes that have stopped polling when asked to
         self.never_joining: dict[str, str] = {}  #: processes with a member that could not start, and why
+        self.refused: dict[str, str] = {}  #: processes with a member that the group has refused for good, and why
         self._ownership = Ownership(lambda *_: "")  #: of the one group whose members report here
         self._absent: set[str] = set()
         #: By process: a member may start its first rebalance without an id and end it with one.
@@ -109,6 +110,8 @@ class GroupView:
             self.stopped_polling.add(process)
         elif kind == NEVER_JOINS:
             self.never_joining[process] = str(event["error"])
+        elif kind == REFUSED:
+            self.refused[process] = str(event["error"])
 
     def _complete(self, unit: Unit, event: Mapping[str, object]) -> None:
         """A member's rebalance has ended."""
@@ -126,6 +129,10 @@ class GroupView:
     def _advance(self, offsets: dict[TopicPartition, int], event: Mapping[str, object], offset: int) -> None:
         tp = TopicPartition(str(event["topic"]), _number(event["partition"]))
         offsets[tp] = max(offset, offsets.get(tp, 0))
+
+    def arrived(self) -> set[str]:
+        """The processes with a member that has completed a rebalance, and is in the group since."""
+        return {process for process, _ in self._arrived}
 
     def grow(self, partitions: Iterable[TopicPartition]) -> None:
         """Add partitions."""
@@ -258,7 +265,7 @@ class GroupView:
             parts.append(f"rebalancing: {', '.join(rebalancing)}")
         if unsure := self._unsure():
             parts.append(f"without the session of what they own: {', '.join(unsure)}")
-        parts += each_once(self.failures)[-2:]
+        parts += each_once([*self.failures, *(f"{name}: {why}" for name, why in self.refused.items())])[-2:]
         return "; ".join(parts)
 
 

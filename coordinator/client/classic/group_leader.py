@@ -22,7 +22,8 @@ from coordinator.membership.classic.events import Synced
 from coordinator.membership.classic.member import NO_GENERATION
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_assignment, subscription_of
 from coordinator.protocol.delay_data import delay_of, encode_delay
-from kernel.assignors.registry import assignor
+from kernel.assignors.cooperative_faults import assign_by_every_claim, assign_by_highest_generation
+from kernel.assignors.registry import COOPERATIVE, assignor
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
 from kernel.wire.errors import ProtocolError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from coordinator.assignment.subscription_arrays import Subscriptions
     from coordinator.client.link import ClassicContext
     from coordinator.membership.classic.effects import RunAssignor, SendSync
-    from kernel.assignors.subscription import MemberSubscription
+    from kernel.assignors.subscription import Assignor, MemberSubscription
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ class GroupLeader:
     async def _decide(self, effect: RunAssignor, generation: int, wanted: Callable[[], bool]) -> dict[str, bytes]:
         if not wanted():  # the group has moved on during the previous decision
             return {}
-        group = await self._context.runtime.threads.compute(partial(_Group, effect), "read subscriptions")
+        faulty = self._faulty_assignor(effect.protocol)
+        read = partial(_Group, effect, one_by_one=faulty is not None)
+        group = await self._context.runtime.threads.compute(read, "read subscriptions")
         topics = group.topics
         await _describe(topics, self._context, wanted)
         if not wanted():
@@ -87,8 +90,17 @@ class GroupLeader:
             return await self._decide_delayed(generation, sizes, group.subscriptions, wanted)
         if group.in_arrays is not None:
             return await self._decide_sticky(effect, generation, sizes, group.in_arrays)
-        work = partial(_assigned, effect.protocol, sizes, group.subscriptions)
+        work = partial(_assigned, faulty or assignor(effect.protocol), sizes, group.subscriptions)
         return await self._context.runtime.threads.compute(work, "assign")
+
+    def _faulty_assignor(self, strategy: str) -> Assignor | None:
+        """The strategy with a fault that it had, if a setting asks for it."""
+        config = self._context.config
+        if strategy not in COOPERATIVE:
+            return None
+        if config.fault_kafka_12984:
+            return assign_by_every_claim
+        return assign_by_highest_generation if config.fault_kafka_14639 else None
 
     async def _decide_sticky(
         self, effect: RunAssignor, generation: int, sizes: Mapping[str, int], subscriptions: Subscriptions
@@ -134,10 +146,9 @@ class GroupLeader:
 
 
 def _assigned(
-    strategy: str, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    assign: Assignor, sizes: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
 ) -> dict[str, bytes]:
-    assignment = assignor(strategy)(sizes, subscriptions)
-    return {member: encode_assignment(partitions) for member, partitions in assignment.items()}
+    return {member: encode_assignment(partitions) for member, partitions in assign(sizes, subscriptions).items()}
 
 
 def _assigned_with_delay(leader: DelayedLeader, round_input: RoundInput) -> tuple[DelayedLeader, dict[str, bytes]]:
@@ -152,10 +163,10 @@ def _assigned_with_delay(leader: DelayedLeader, round_input: RoundInput) -> tupl
 class _Group:
     """The members' subscriptions: as arrays for the strategies that use them, or one by one."""
 
-    def __init__(self, effect: RunAssignor) -> None:
+    def __init__(self, effect: RunAssignor, *, one_by_one: bool) -> None:
         self.in_arrays: Subscriptions | None = None
         self.subscriptions: Mapping[str, MemberSubscription] = {}
-        if effect.protocol in sticky.READERS:
+        if effect.protocol in sticky.READERS and not one_by_one:
             read = sticky.READERS[effect.protocol]
             self.in_arrays = read({member.member_id: member.metadata for member in effect.members})
             self.topics = sorted(self.in_arrays.topics)

@@ -110,7 +110,10 @@ def _answer_joins(group: Group, turn: Turn) -> None:
     for member in group.members.values():
         answer = leaders_answer if member.id == group.leader else JoinAnswer(member.id, *shared)
         group.answer_join(member, answer, turn)
-        restart_session(group, member, turn)
+        if member.is_new and turn.limits.sessions_begin_late:
+            cancel_session_timer(group, member.id, member.session_timer, turn)  # KAFKA-9752
+        else:
+            restart_session(group, member, turn)
         member.is_new = False
         group.unsynced[member.id] = None
     turn.set_timer(_sync_timer(group), turn.now.ms + group.rebalance_timeout_ms())

@@ -105,8 +105,9 @@ class ConsumerGroup:
         """Whether the group has its target of this epoch, and nothing is being stored or may have to be searched."""
         return self.epoch == self.target_epoch == epoch and not self.batches and not self.regex_uses
 
-    def is_free(self, topic: TopicId, number: int) -> bool:
-        return (topic, number) not in self.owners
+    def is_free(self, topic: TopicId, number: int, *, mine: str | None = None) -> bool:
+        """Whether no member has a partition, or only `mine`: that one may be about to give it up (KAFKA-19449)."""
+        return self.owners.get((topic, number)) in (None, mine)
 
     def target_of(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NONE)

@@ -6,6 +6,7 @@ member has to give up or may take (GroupMetadataManager.consumerGroupHeartbeat, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.groups.answers import ConsumerHeartbeatAnswer
@@ -73,8 +74,11 @@ def heartbeat(draft: Draft, request: ConsumerHeartbeat, turn: Turn) -> None:
     described = _described(former, request)
     before = seen_before(draft, turn)
     search = due_search(draft, former.topic_regex, described.topic_regex, turn)
+    assignor = group.assignor(settings.assignors) if 20434 in settings.mended else None
     _describe(draft, former, described)
     is_changed = before.topics_changed or needs_target(group, former)
+    if assignor is not None and group.assignor(settings.assignors, described) != assignor:
+        is_changed = True  # 4.1.1 does not look (KAFKA-20434)
     if is_changed:
         draft.bump()
     present = group.members[former.id]
@@ -130,7 +134,7 @@ def _member(draft: Draft, request: ConsumerHeartbeat, settings: ConsumerSettings
         if request.epoch != JOINING:
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         return ConsumerMember(id=member_id)
-    _check_epoch(member, request)
+    _check_epoch(member, request, settings)
     return member
 
 
@@ -152,13 +156,13 @@ def _static_member(draft: Draft, member_id: str, request: ConsumerHeartbeat) -> 
         raise Refused(Error.UNKNOWN_MEMBER_ID)
     if holder.id != member_id:
         raise Refused(Error.FENCED_INSTANCE_ID)
-    _check_epoch(holder, request)
+    _check_epoch(holder, request, draft.settings)
     return holder
 
 
-def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat) -> None:
+def _check_epoch(member: ConsumerMember, request: ConsumerHeartbeat, settings: ConsumerSettings) -> None:
     """The previous epoch will do if the answer with the present one may have been lost. Raises `Refused`."""
-    if request.epoch == member.epoch:
+    if request.epoch == member.epoch or (request.epoch == JOINING and 19233 in settings.mended):
         return
     knows_less = request.epoch < member.epoch and request.epoch == member.previous_epoch
     names_others = any(topic not in member.assigned for topic in request.bare_topics)
@@ -192,6 +196,11 @@ def _describe(draft: Draft, former: ConsumerMember, described: ConsumerMember) -
     """Record what the client says of itself, if it is new."""
     if (described is not former and described != former) or former.id not in draft.group.members:
         draft.put(ClientKey(draft.group.id, former.id), client_record(described))
+    forget_regex(draft, former, described)
+
+
+def forget_regex(draft: Draft, former: ConsumerMember, described: ConsumerMember) -> None:
+    """What the member's former regular expression matched, if no other member has it."""
     if described.topic_regex != former.topic_regex:
         draft.forget_unused_regexes()
         draft.group.seen_hash = draft.topics_hash()
@@ -270,7 +279,9 @@ def reconcile(
 ) -> ConsumerMember:
     """The member on its way to its target, or to the given one. Raises `MemberFenced`."""
     group = draft.group
-    goal = Goal(group.target_epoch, group.target_of(present.id) if target is None else target, group.is_free)
+    mine = present.id if 19449 in draft.settings.mended else None
+    target = group.target_of(present.id) if target is None else target
+    goal = Goal(group.target_epoch, target, partial(group.is_free, mine=mine))
     member = present if present.is_at(goal.epoch) else reconciled(present, goal, owned)
     if member != present:
         draft.place(member)

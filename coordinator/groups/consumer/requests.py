@@ -50,3 +50,4 @@ class ConsumerSettings:
     migration_policy: str = "bidirectional"  # group.consumer.migration.policy
     regex_refresh_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     topics_refresh_ms: int = 600_000  # fixed in Kafka
+    mended: frozenset[int] = frozenset()  # fix.kafka.*: the tickets whose faults 4.1.1 has and this broker has not

@@ -99,11 +99,13 @@ def _describe(draft: Draft, former: ConsumerMember, request: Join, subscription:
         client_id=request.client_id,
         client_host=request.client_host,
         topics=frozenset(subscription.topics),
+        topic_regex="" if 19720 in draft.settings.mended else former.topic_regex,  # 4.1.1 keeps its predecessor's
         rebalance_timeout_ms=former.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
         classic=ClassicTerms(request.session_timeout_ms, request.protocols),
     )
     if described != former or former.id not in draft.group.members:
         draft.put(ClientKey(draft.group.id, former.id), client_record(described))
+    heartbeat.forget_regex(draft, former, described)
 
 
 def _owned(subscription: MemberSubscription, topics: Topics) -> Partitions:
@@ -126,8 +128,9 @@ def _moved(
     in a new generation if the newcomer subscribes to something else.
     """
     group, conversions = draft.group, draft.conversions
-    is_changed = before.topics_changed or heartbeat.needs_target(group, former)
     present = group.members[former.id]
+    gives_up_regex = former.topic_regex != present.topic_regex
+    is_changed = before.topics_changed or gives_up_regex or heartbeat.needs_target(group, former)
     switches = holder is not None and holder.classic is None
     if switches and conversions is not None and conversions.may_downgrade(group, (), draft.settings, turn):
         member = present if is_changed else heartbeat.reconcile(draft, present, owned, turn)

@@ -203,6 +203,9 @@ def rejoin_between_join_and_sync(member: Member, event: events.RejoinRequested, 
     """REBALANCE_IN_PROGRESS: rejoin at once, unless it answers a heartbeat: then the Sync gets it too."""
     if event.api == "Heartbeat":
         return moves.extend_session(member, event.sent_ns), ()
+    if event.api == "SyncGroup" and member.settings.loses_all_between_generations:
+        lost, emitted = holdings.lose_all(member, replaced(moves.forgotten(member), member_id=member.member_id))
+        return preceded(moves.rejoin_at_once(lost, event, now), emitted)
     return moves.rejoin_at_once(member, event, now)
 
 

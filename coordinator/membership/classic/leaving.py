@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.membership import tracing
 from coordinator.membership.classic import holdings, moves
 from coordinator.membership.classic.member import Member, MemberState
-from coordinator.membership.effects import Effect, Fail
 from coordinator.membership.tracing import emit, preceded
 from kernel.values import replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.classic import events
     from coordinator.membership.classic.holdings import Step
+    from coordinator.membership.effects import Effect
     from coordinator.membership.events import Closed, Refused, Stopped
 
 #: States in which no commit gets through: it would queue behind a request that is parked or about to be.
@@ -92,6 +93,5 @@ def refused(member: Member, event: Refused, _: int) -> Step:
         *(moves.send_leave(member) if member.state is MemberState.SYNCING else ()),
         *emitted,
         *(moves.emit_ended(member, "error", event.error, "failed") if member.attempt else ()),
-        emit(member, "member_failed", error=f"{event.api}: {event.error}"),
-        Fail(event.api, event.error),
+        *tracing.refused(member, member.settings.group, event),
     )

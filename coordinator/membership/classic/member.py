@@ -63,6 +63,8 @@ class MemberSettings:
     auto_commit_interval_ms: int = 5_000
     instance_id: str | None = None  #: group.instance.id of a static member (KIP-345)
     cooperative: bool = False  #: keeps its partitions during a rebalance (KIP-429)
+    forgets_id_with_generation: bool = False  #: fault.kafka.13419
+    loses_all_between_generations: bool = False  #: fault.kafka.13891
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

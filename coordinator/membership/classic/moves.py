@@ -126,7 +126,7 @@ def extend_session_by(member: Member, event: Refusal) -> Member:
 
 def forget(member: Member, event: Refusal) -> Member:
     """Drop the generation; drop the member id only when the group does not know it (KAFKA-13419)."""
-    keeps_id = isinstance(event, GenerationOutdated)
+    keeps_id = isinstance(event, GenerationOutdated) and not member.settings.forgets_id_with_generation
     return replaced(forgotten(member), member_id=member.member_id if keeps_id else "")
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coordinator.membership import tracing
 from coordinator.membership.consumer import moves
 from coordinator.membership.consumer.effects import RaiseError, RevokePartitions
 from coordinator.membership.consumer.member import NOTHING, NS_PER_MS, ConsumerMember, ConsumerMemberState, Local
-from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail, FindCoordinator
+from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, FindCoordinator
 from coordinator.membership.events import Closed
 from coordinator.membership.tracing import emit, enter, preceded
 from kernel.values import replaced
@@ -206,8 +207,7 @@ def refused(member: ConsumerMember, event: Refusal, _: int) -> Step:
     lost, gone = moves.lose_all(member)
     ended, emitted = moves.end_rebalance(lost, "error", event.error)
     over = replaced(moves.without_epoch(ended), state=ConsumerMemberState.FATAL, callback=None)
-    reported = (emit(member, "member_failed", error=f"{event.api}: {event.error}"), Fail(event.api, event.error))
-    return over, (*gone, *emitted, *reported)
+    return over, (*gone, *emitted, *tracing.refused(member, member.settings.group, event))
 
 
 def error_reported(member: ConsumerMember, event: Refusal, now: int) -> Step:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail
+from coordinator.membership import tracing
+from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect
 from coordinator.membership.server import events, moves
 from coordinator.membership.server.effects import StartDelivery, Unregister
 from coordinator.membership.server.member import (
@@ -283,8 +284,7 @@ def refused(member: ServerMember, event: Refused, _: int) -> Step:
         *gone,
         *emitted,
         Unregister(),
-        emit(member, "member_failed", error=f"{event.api}: {event.error}"),
-        Fail(event.api, event.error),
+        *tracing.refused(member, member.settings.group, event),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS
 from kernel.broker.settings.group_setting_table import GROUP_SETTINGS
+from kernel.broker.settings.ticket_settings import TICKET_SETTINGS
 from kernel.broker.settings.topic_configs import ConfigType, TopicSetting, problem
 from kernel.settings import INT_MAX, Setting, boolean, in_range
 
@@ -362,5 +363,5 @@ _TOPICS = (
 )
 
 BROKER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {setting.name: setting for setting in (*_NETWORK, *_TOPICS, *GROUP_SETTINGS)}
+    {setting.name: setting for setting in (*_NETWORK, *_TOPICS, *GROUP_SETTINGS, *TICKET_SETTINGS)}
 )

@@ -24,6 +24,7 @@ from comparison.ownership.cover import wanted_of
 from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.measured import Measured
+from comparison.pipeline.measured_members import Refused
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 from kernel.designs import INCREMENTAL
 from kernel.trace.reader import Reason, header_of, lines_of
@@ -138,6 +139,17 @@ def _single_events(events: list[Event], found: Measured) -> None:
             found.group.append(msgspec.convert(event, _GROUP_EVENTS[event["kind"]]))
         elif event["kind"] == "member_failed":
             found.failures.append(msgspec.convert(event, measured.MemberFailed))
+        elif event["kind"] == "member_refused":
+            found.refusals.append(msgspec.convert({**event, "admitted_ns": _admitted_ns(event, events)}, Refused))
+
+
+def _admitted_ns(refused: Event, events: list[Event]) -> int | None:
+    """When a process at its place was next in a group."""
+    for event in in_time(events):
+        in_its_place = event["process"].split(".")[0] == refused["process"].split(".")[0]
+        if event["kind"] == "member_started" and in_its_place and event["t_ns"] > refused["t_ns"]:
+            return int(event["t_ns"])
+    return None
 
 
 def memberless_ns(events: list[Event]) -> int:

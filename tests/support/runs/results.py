@@ -7,6 +7,7 @@ from typing import Any
 from comparison.pipeline.analysis import compose
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.refusals import Refusal
 from comparison.results.result import NotApplicable, Result
 from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Skipped, Wait
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
@@ -56,6 +57,12 @@ def skipped(partition: int = 0, records: int = 5, committed: int | None = None) 
     """A reset to the log's end behind these records."""
     where = {"group": "g", "topic": "t", "partition": partition, "first": 10, "end": 10 + records}
     return Skipped(**where, records=records, reset="latest", committed=committed, by="m1/m1/0", at_ms=1_000.0)
+
+
+def refused(place: str, error: str = "INCONSISTENT_GROUP_PROTOCOL", asked: int = 1, **given: Any) -> Refusal:
+    """A member that was refused so often, and never got in."""
+    usual = {"group": "g", "api": "JoinGroup", "at_ms": 1_000.0, "admitted_ms": None}
+    return Refusal(place=place, error=error, asked=asked, **{**usual, **given})
 
 
 def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:

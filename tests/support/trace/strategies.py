@@ -172,6 +172,11 @@ class _Play:
         if (member := self._alive(a)) is not None:
             self.emit(member.process, "member_failed", member=member.id, error=f"error {b}")
 
+    def turn_away(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            about = {"group": member.group, "api": "JoinGroup", "error": f"error {b}"}
+            self.emit(member.process, "member_refused", member=member.id, **about)
+
     def assign(self, a: int, b: int) -> None:
         self._notify_stream("assigned", a, b)
 
@@ -500,6 +505,7 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.leave,
         _Play.kill,
         _Play.fail,
+        _Play.turn_away,
         _Play.assign,
         _Play.revoke,
         _Play.lose,

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.refusals import Refusal
 from comparison.results.run import Change, Copies, Wait
 from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
-from tests.support.runs.results import change
+from tests.support.runs.results import change, refused
 
 FEW = {"parameters": {"partitions": 4, "topics": 1}}
 TIMERS = {"parameters": {"timers": {"session_ms": 3000, "heartbeat_ms": 1000}}}
@@ -30,12 +31,12 @@ def wait(**given: Any) -> dict[str, list[Wait]]:
 
 DUPLICATED = change("duplicate", target="m2", members=4, rounds=0, stopped_kept=0)
 UNNOTICED = change("duplicate", target="m2", members=4, rounds=0, moved=0, stopped_kept=0)
-TOLD = "m2: GroupRefused: group 'lab' refused Heartbeat with FENCED_INSTANCE_ID"
-REFUSED = "m5: GroupRefused: group 'lab' refused ConsumerGroupHeartbeat with UNRELEASED_INSTANCE_ID"
+TOLD, REFUSED = refused("m2", "FENCED_INSTANCE_ID"), refused("m5", "UNRELEASED_INSTANCE_ID")
+TAKEN = refused("m5", "NodeExists", api="create")
 
 
-def failed(changes: Change, *failures: str) -> dict[str, Any]:
-    return {"changes": [changes], "failures": list(failures)}
+def told(changes: Change, *refusals: Refusal) -> dict[str, Any]:
+    return {"changes": [changes], "refusals": list(refusals)}
 
 
 def tried(**balances: int) -> list[Change]:
@@ -145,19 +146,24 @@ VERDICTS = {
         ([], UNKNOWN, ""),
     ],
     ("older one is fenced", "duplicate-instance-id", "static"): [
-        (failed(DUPLICATED, TOLD, TOLD), YES, "m2 was refused with FENCED_INSTANCE_ID; no rebalance"),
-        (failed(DUPLICATED), NO, "m2 never learned"),
-        (failed(DUPLICATED, TOLD, TOLD.replace("m2", "m5")), NO, "another one than m2"),
-        (failed(change("duplicate", target="m2", rounds=1), TOLD), NO, "1 rebalance"),
-        (failed(change(), TOLD), UNKNOWN, "no process was started"),
+        (told(DUPLICATED, TOLD), YES, "m2 was refused with FENCED_INSTANCE_ID; no rebalance"),
+        (told(DUPLICATED), NO, "m2 never learned"),
+        (told(DUPLICATED, TOLD, refused("m5", "FENCED_INSTANCE_ID")), NO, "another one than m2"),
+        (told(DUPLICATED, TOLD, refused("m2", "INVALID_GROUP_ID")), NO, "or for another reason"),
+        (told(change("duplicate", target="m2", rounds=1), TOLD), NO, "1 rebalance"),
+        (told(change(), TOLD), UNKNOWN, "no process was started"),
     ],
     ("newer one is refused", "duplicate-instance-id", "consumer"): [
-        (failed(UNNOTICED, REFUSED), YES, "m2 went on, no partition stopped"),
-        (failed(UNNOTICED), NO, "no process was refused"),
-        (failed(UNNOTICED, TOLD, REFUSED), NO, "the older one failed: m2"),
-        (failed(change("duplicate", target="m2", rounds=1), REFUSED), NO, "1 rebalance"),
-        (failed(change("duplicate", target="m2", rounds=0, moved=1), REFUSED), NO, "noticed nothing"),
-        (failed(change(), REFUSED), UNKNOWN, "no process was started"),
+        (told(UNNOTICED, REFUSED), YES, "m2 went on, no partition stopped"),
+        (told(UNNOTICED), NO, "no process was refused"),
+        (told(UNNOTICED, TOLD, REFUSED), NO, "the older one was refused with FENCED_INSTANCE_ID: m2"),
+        (told(change("duplicate", target="m2", rounds=1), REFUSED), NO, "1 rebalance"),
+        (told(change("duplicate", target="m2", rounds=0, moved=1), REFUSED), NO, "noticed nothing"),
+        (told(change(), REFUSED), UNKNOWN, "no process was started"),
+    ],
+    ("newer one is refused", "duplicate-instance-id", "zookeeper"): [
+        (told(UNNOTICED, TAKEN), YES, "refused with NodeExists: m5 (asked once, never in); m2 went on"),
+        (told(UNNOTICED), NO, "no process was refused"),
     ],
     ("balance by strategy", "strategies", "eager"): beside(
         THREE_TOPICS,

@@ -33,7 +33,7 @@ def checks_of(scenario: str, design: str) -> set[str]:
     return {f"{check.kind}: {check.name}" for check in CHECKS if check.covers(run(scenario, design))}
 
 
-EVERYWHERE = {"promise: no record lost", "promise: final offsets", "promise: settles"}
+EVERYWHERE = {f"promise: {name}" for name in ("no record lost", "final offsets", "settles", "nobody is refused")}
 IN_BROKER_DESIGNS = EVERYWHERE | {"promise: no offset moved back", "promise: no stale write"}
 FENCED = IN_BROKER_DESIGNS | {"promise: old commits refused"}
 SPLIT = EVERYWHERE | {"history: zombie commits", "history: two members deliver"}
@@ -100,6 +100,11 @@ def test_a_check_that_is_decided_in_several_ways_is_decided_as_in_the_scenario_t
     named = (*judged_by(CATALOGUE["pause"]), "zombie commits")
     ways = [each.decide for each in CHECKS if each.name == "zombie commits" and each.judges("zookeeper", named)]
     assert len(ways) == 1
+
+
+def test_a_scenario_about_refusals_is_judged_by_them_and_not_by_that_there_are_none() -> None:
+    given = checks_given("eager", checks=["refused for good"])
+    assert given == IN_BROKER_DESIGNS - {"promise: nobody is refused"} | {"history: refused for good"}
 
 
 def test_every_check_that_a_row_of_the_catalogue_names_is_one_of_the_table() -> None:

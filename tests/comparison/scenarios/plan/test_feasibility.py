@@ -39,7 +39,7 @@ def test_topics_have_at_most_one_replica_per_broker(design: str, brokers: int, r
         ("pause", {"partitions": 24, "rate": 10}, "Use --rate 24 or more"),
         ("join", {"settings": {"session.timeout.ms": "500", "heartbeat.interval.ms": "100"}}, "brokers allow 1000 to"),
         ("join", {"settings": {"zookeeper.session.timeout.ms": "90000"}}, "ZooKeeper allows 200 to 60000 ms"),
-        ("join", {"settings": {"group.max.size": "4"}}, "group.max.size=4: the group has 4 members"),
+        ("split-brain", {"settings": {"group.max.size": "4"}}, "4 members, of which the one to be cut off may not be"),
         ("join", {"settings": {"enable.auto.commit": "false"}}, "Set auto.commit.interval.ms instead"),
         ("join", {"settings": {"auto.commit.enable": "false"}}, "Set auto.commit.interval.ms instead"),
         ("join", {"settings": {"heartbeat.interval.ms": "3000"}}, "must be below session.timeout.ms=3000"),
@@ -82,7 +82,8 @@ def test_every_scenario_is_feasible_with_the_shortest_and_the_longest_sessions(s
     ("design", "named", "complaint"),
     [
         ("eager", False, "none can be duplicated. Choose static, or set named_members"),
-        ("zookeeper", True, "cannot have a group.instance.id. Leave the design out"),
+        ("server", True, "cannot have a name. Leave the design out"),
+        ("zookeeper", True, None),
         ("eager", True, None),
         ("static", False, None),
     ],

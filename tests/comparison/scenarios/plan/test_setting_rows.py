@@ -178,10 +178,10 @@ def test_every_setting_of_a_broker_is_read_and_none_is_read_that_is_not_declared
         path for path in itertools.chain(*rooms) if path.name not in ("setting_table.py", "group_setting_table.py")
     ]
     code = "\n".join(path.read_text(encoding="utf-8") for path in paths)
-    names = set(re.findall(r'"([a-z]+(?:\.[a-z]+)*)"', code))
+    names = set(re.findall(r'"([a-z]+(?:\.[a-z0-9]+)*)"', code))
     for_topics = {setting.name for setting in BROKER_SETTINGS.values() if setting.doc.startswith("default ")}
     assert set(BROKER_SETTINGS) - for_topics <= names
-    read = {name for name in re.findall(r'\.(?:number|flag|text)\(\s*"([a-z.]+)"', code) if "." in name}
+    read = {name for name in re.findall(r'\.(?:number|flag|text)\(\s*"([a-z0-9.]+)"', code) if "." in name}
     assert len(read) > 20
     assert read <= set(BROKER_SETTINGS)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from comparison.scenarios.processes.children import ChildProcess, ended_within
 from comparison.scenarios.processes.host import Host
-from comparison.scenarios.processes.lines import NEVER_JOINS
+from comparison.scenarios.processes.lines import NEVER_JOINS, REFUSED
 from kernel.runtime import REAL
 from kernel.waiting import until
 
@@ -79,14 +79,16 @@ class Hosts:
         return HostedProcess(module)
 
 
-async def member_in(folder: Path, zookeeper: str) -> tuple[ChildProcess, list[Mapping[str, Any]]]:
+async def member_in(
+    folder: Path, zookeeper: str, name: str = "m1", **settings: str
+) -> tuple[ChildProcess, list[Mapping[str, Any]]]:
     events: list[Mapping[str, Any]] = []
     module = "comparison.scenarios.processes.member_process"
-    child = await ChildProcess.spawn(Hosts(), module, "m1", folder / "m1.log", events.append)
+    child = await ChildProcess.spawn(Hosts(), module, name, folder / f"{name}.log", events.append)
     child.send(
-        {"process": "m1", "design": "zookeeper", "run": "r", "scenario": "s", "seed": 0, "group": "g",
-         "trace": str(folder / "m1.jsonl"), "topics": {"t": 1}, "zookeeper": zookeeper, "bootstrap": "",
-         "settings": {"zookeeper.connection.timeout.ms": "300"}}
+        {"process": name, "design": "zookeeper", "run": "r", "scenario": "s", "seed": 0, "group": "g",
+         "trace": str(folder / f"{name}.jsonl"), "topics": {"t": 1}, "zookeeper": zookeeper, "bootstrap": "",
+         "settings": settings or {"zookeeper.connection.timeout.ms": "300"}}
     )  # fmt: skip
     return child, events
 
@@ -110,3 +112,21 @@ async def test_a_host_that_is_killed_ends_as_a_process_does(tmp_path: Path, unus
     child, _ = await member_in(tmp_path, f"127.0.0.1:{unused_port}")
     assert child.returncode is None
     assert await child.kill() == child.returncode == -signal.SIGKILL
+
+
+async def test_a_member_whose_id_is_taken_asks_once_and_its_process_stays(tmp_path: Path, chroot: str) -> None:
+    taken = {"consumer.id": "one", "registration.conflict": "fail"}
+    first, events = await member_in(tmp_path, chroot, **taken)
+    await until(lambda: "member_started" in {event["kind"] for event in events}, 30, "the first to be a member")
+    second, others = await member_in(tmp_path, chroot, "m2", **taken)
+    await until(lambda: REFUSED in {event["kind"] for event in others}, 30, "the second to be refused")
+    second.send({"command": "commit"})
+    for child in (second, first):
+        child.send({"command": "leave"})
+        assert await ended_within(child, 30) == 0
+    traced = [msgspec.json.decode(line) for line in (tmp_path / "m2.jsonl").read_bytes().splitlines()]
+    kinds = [line["kind"] for line in traced if "kind" in line]
+    (refused,) = [line for line in traced if line.get("kind") == "member_refused"]
+    assert (refused["group"], refused["api"], refused["error"]) == ("g", "create", "NodeExists")
+    assert not {"member_started", "member_failed"} & {*kinds}
+    assert [event["kind"] for event in others].count(REFUSED) == 1

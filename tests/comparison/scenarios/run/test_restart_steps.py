@@ -24,6 +24,8 @@ class Group:
         self.done: list[str] = []
         self.traced: list[dict[str, Any]] = []
         self.noticing = asyncio.Event()
+        self.refusing: dict[str, int] = {}  #: how often more each place is refused
+        self.refused_places: list[str] = []
         parameters = SimpleNamespace(topic_names=("orders-0", "orders-1"))
         self.changes: Any = SimpleNamespace(
             members=self,
@@ -55,6 +57,11 @@ class Group:
 
     def check_joining(self) -> None: ...
 
+    def check(self) -> None: ...
+
+    def present_processes(self) -> list[str]:
+        return self.places
+
     def subscribe(self, place: str, topics: list[str]) -> None:
         self.done.append(f"{place} subscribes to {' '.join(topics)}")
 
@@ -69,6 +76,10 @@ class Group:
         as_another = f" as {design}" if design else ""
         self.done.append(f"{place} comes back" + (f" for {' '.join(topics)}" if topics else as_another))
         self.view.take_back(place)
+        self.refused_places = [each for each in self.refused_places if each != place]
+        if self.refusing.get(place, 0):
+            self.refusing[place] -= 1
+            self.refused_places.append(place)
 
 
 async def test_restarted_member_returns_after_the_others_have_rebalanced() -> None:
@@ -98,6 +109,17 @@ async def test_restarted_member_returns_at_once_if_its_absence_goes_unnoticed() 
     await restarts.restart_each(RestartEach(away_ms=0))
     assert [each["round_"] for each in group.traced] == [1, 2, 3, 4]
     assert group.traced[0]["detail"] == {"target": "m1", "life": "m1.2", "away_ms": 0, "settings": {"a": "b"}}
+
+
+async def test_a_bounce_waits_for_nobody_and_starts_those_again_that_were_refused() -> None:
+    group = Group("eager")
+    group.refusing = {"m1": 3, "m2": 1}
+    await Restarts(group.changes).restart_each(RestartEach(away_ms=0, settings={"a": "b"}, wait=False))
+    assert group.done[:4] == ["m1 goes", "m1 comes back", "m2 goes", "m2 comes back"]
+    again = ["m1 goes", "m1 comes back"]
+    assert group.done[4:] == [*again, "m2 goes", "m2 comes back", *again, *again]
+    (change,) = group.traced
+    assert (change["change"], change["members"]) == ("bounce", 2)
 
 
 @pytest.mark.parametrize(

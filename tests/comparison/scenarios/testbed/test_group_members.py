@@ -14,7 +14,7 @@ from comparison.run_folder import RunRecord
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.processes.lines import NEVER_JOINS
+from comparison.scenarios.processes.lines import NEVER_JOINS, REFUSED
 from comparison.scenarios.testbed.group_members import GroupMembers, NeverJoins, NobodyThere
 from kernel.runtime import REAL
 from kernel.trace.listed_file import ListedFile, run_file
@@ -155,6 +155,37 @@ async def test_a_member_that_could_not_start_is_not_waited_for(group: Group) -> 
         await members.until_settled(0.01, without="m2")
     await members.kill("m2")
     members.check_joining()
+
+
+@pytest.mark.parametrize("group", [("crash", "eager", 2)], indirect=True)
+async def test_a_member_that_was_refused_is_not_waited_for_and_may_be_started_again(group: Group) -> None:
+    members = group.members
+    await members.warm_up()
+    members.join(2)
+    claim = {"kind": "partitions_assigned", "process": "m1", "member": "m1", "stream": 0, "ns": 0}
+    group.heard["m1"]({**claim, "partitions": [{"topic": "orders", "partition": 0}]})
+    for kind in ("rebalance_started", "rebalance_ended"):
+        group.heard["m1"]({"kind": kind, "process": "m1", "member": "m1", "outcome": "ok", "ns": 0})
+    with pytest.raises(WaitTimeout):
+        await members.until_settled(0.01)
+    group.heard["m2"]({"kind": REFUSED, "process": "m2", "error": "the group is full"})
+    await members.until_settled(60)
+    assert (members.present, members.refused_places) == (1, ["m2"])
+    assert "m2: the group is full" in members.view.summary()
+    await members.go("m2", 1)
+    assert (members.present, members.refused_places) == (1, [])
+    await members.come_back("m2")
+    assert (members.present, members.refused_places) == (2, [])
+
+
+@pytest.mark.parametrize("group", [("crash", "static", 2)], indirect=True)
+async def test_a_group_that_has_refused_everybody_is_not_waited_for(group: Group) -> None:
+    await group.members.warm_up()
+    group.members.join(2)
+    for name in ("m1", "m2"):
+        group.heard[name]({"kind": REFUSED, "process": name, "error": "no common strategy"})
+    with pytest.raises(NeverJoins, match=r"refused all of its members .*m1, m2: no common strategy"):
+        await group.members.until_settled(60)
 
 
 @pytest.mark.parametrize("group", [("crash", "zookeeper", 2)], indirect=True)

@@ -147,7 +147,7 @@ async def test_member_with_another_strategy_than_the_groups_fails_with_the_remed
         with pytest.raises(GroupRefused):
             await other.consumer.getmany(timeout_ms=0)
         await other.close()
-        assert other.tracer.of("member_failed")
+        assert [each["error"] for each in other.tracer.of("member_refused")] == ["INCONSISTENT_GROUP_PROTOCOL"]
 
 
 async def test_session_timeout_that_the_broker_does_not_allow_fails_with_the_remedy(

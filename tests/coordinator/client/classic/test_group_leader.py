@@ -14,14 +14,20 @@ from coordinator.membership.classic.events import GroupMember
 from coordinator.protocol.consumer_protocol import decode_assignment, encode_subscription
 from kernel.assignors.subscription import MemberSubscription
 from kernel.runtime import REAL
+from kernel.values import TopicPartition
 
 SIZES = {"t": 3, "u": 2}
 
 
-def leader(exact_partitions_max: int) -> GroupLeader:
+def leader(exact_partitions_max: int = 0, fault: int = 0) -> GroupLeader:
     """A leader that already knows SIZES."""
     metadata = SimpleNamespace(sizes=lambda: SIZES)
-    config = SimpleNamespace(allow_auto_create_topics=False, sticky_exact_partitions_max=exact_partitions_max)
+    config = SimpleNamespace(
+        allow_auto_create_topics=False,
+        sticky_exact_partitions_max=exact_partitions_max,
+        fault_kafka_12984=fault == 12984,
+        fault_kafka_14639=fault == 14639,
+    )
     client = SimpleNamespace(metadata=metadata)
     return GroupLeader(SimpleNamespace(client=client, config=config, runtime=REAL))  # type: ignore[arg-type]  # it uses nothing else
 
@@ -57,3 +63,36 @@ def test_leader_logs_the_algorithm_of_its_assignment(
         (topic, n) for topic in "tu" for n in range(SIZES[topic])
     ]
     assert group_leader.assigned_sizes == SIZES
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault", "assigned"),
+    [
+        ("cooperative-sticky", 0, {"a": [0], "b": [2], "c": [1]}),
+        ("cooperative-sticky", 14639, {"a": [0], "b": [1], "c": [2]}),
+        ("cooperative-sticky", 12984, {"a": [0], "b": [0], "c": [1]}),
+        ("range", 12984, {"a": [0], "b": [1], "c": [2]}),
+    ],
+)
+def test_leader_of_cooperative_members_has_the_fault_that_a_setting_brings_back(
+    protocol: str, fault: int, assigned: dict[str, list[int]]
+) -> None:
+    """As in KAFKA-12984 and KAFKA-14639: `b` has missed the round in which `a` got its partition."""
+    claims = {"a": (2, [0]), "b": (1, [0, 2]), "c": (-1, [])}
+    group = tuple(
+        GroupMember(
+            member,
+            None,
+            encode_subscription(
+                MemberSubscription(
+                    topics=("t",), owned=tuple(TopicPartition("t", n) for n in owned), generation=generation
+                )
+            ),
+        )
+        for member, (generation, owned) in claims.items()
+    )
+    decided = asyncio.run(leader(fault=fault).decide(RunAssignor(1, protocol, group), 7, wanted=lambda: True))
+    found = {
+        member: sorted(tp.partition for tp in decode_assignment(data).partitions) for member, data in decided.items()
+    }
+    assert found == assigned

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from coordinator.membership.classic import effects, events
@@ -10,7 +12,7 @@ from coordinator.membership.classic.reactions import REACTIONS, reaction
 from coordinator.membership.classic.table import TABLE, step
 from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose
 from coordinator.membership.events import UNANSWERED, Closed, CoordinatorUnknown, Refused, Stopped, Ticked
-from tests.coordinator.membership.classic.membership import P0, P1, Talk
+from tests.coordinator.membership.classic.membership import P0, P1, SETTINGS, Talk
 
 OWNED = frozenset({P0, P1})
 
@@ -302,7 +304,7 @@ def test_permanent_error_fails_the_member(error):
     talk = joining()
     assert talk.refused("JoinGroup", error) == (Fail("JoinGroup", error),)
     assert talk.state is MemberState.FAILED
-    assert talk.kinds()[-3:] == ["attempt_ended", "rebalance_ended", "member_failed"]
+    assert talk.kinds()[-3:] == ["attempt_ended", "rebalance_ended", "member_refused"]
     assert talk.poll() == ()
     assert talk.say(Closed()) == ()
     assert talk.state is MemberState.LEFT
@@ -361,3 +363,28 @@ def test_event_that_a_row_does_not_name_changes_nothing():
     talk = Talk()
     member, wanted = step(talk.member, Stopped(), 0)
     assert (member, wanted) == (talk.member, ())
+
+
+# -- faults that the Java client had -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
+def test_before_3_2_an_illegal_generation_cost_the_member_id_too(api):
+    """KAFKA-13419: it joins as a new member, beside its former self, whose session goes on."""
+    talk = Talk(dataclasses.replace(SETTINGS, forgets_id_with_generation=True)).stable()
+    assert talk.refused(api, "ILLEGAL_GENERATION") == (Lose(OWNED),)
+    assert talk.poll() == (effects.SendJoin(stamp=3, member_id=""),)
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_in_3_3_a_sync_refused_by_the_next_rebalance_cost_all_partitions(faulty):
+    """KAFKA-13891: otherwise a cooperative member keeps what it has, and claims it in the generation that it is of."""
+    talk = Talk(dataclasses.replace(SETTINGS, cooperative=True, loses_all_between_generations=faulty)).stable()
+    talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
+    talk.poll()
+    talk.say(Stopped())
+    talk.joined(generation=2)
+    refused = talk.refused("SyncGroup", "REBALANCE_IN_PROGRESS")
+    assert (Lose(OWNED) in refused) is faulty
+    assert any(isinstance(effect, effects.SendJoin) and effect.member_id == "m-1" for effect in refused)
+    assert talk.member.owned == (frozenset() if faulty else OWNED)

@@ -180,7 +180,8 @@ def test_permanent_error_takes_the_member_out_of_the_group(error: str) -> None:
     talk = Talk().waiting()
     assert talk.refused("AwaitCommand", error) == (Unregister(), Fail("AwaitCommand", error))
     assert talk.state is ServerMemberState.FAILED
-    assert talk.last("member_failed").fields == {"error": f"AwaitCommand: {error}"}
+    about = talk.last("member_refused").fields
+    assert (about["api"], about["error"]) == ("AwaitCommand", error)
     talk.close()
     assert talk.state is ServerMemberState.LEFT
 
