@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.measured_pauses import Pauses
@@ -33,7 +32,6 @@ def pauses_of(bundle: Bundle, context: Context) -> Pauses | None:
     for t_ns, seq, kind, process, stream, *key in sorted(_rows(bundle.claims, _COLUMNS), key=lambda row: row[:2]):
         if kind == "partitions_assigned":
             assigned[tuple(key)].append(((t_ns, seq), (process, stream)))
-    outlasted = {group: _Outlasted(group, context) for group in {key[0] for key in assigned}}
     dropped = moved = outlasting = 0
     since: dict[tuple[Any, ...], int] = {}
     rows = sorted(_rows(bundle.hindrances, (*_COLUMNS, "cause")), key=lambda row: (row[3], row[1]))
@@ -45,30 +43,20 @@ def pauses_of(bundle: Bundle, context: Context) -> Pauses | None:
         from_ns = since.pop(pause, None)
         if from_ns is None:
             continue
-        outlasting += key[0] in outlasted and outlasted[key[0]].by(from_ns, t_ns)
+        outlasting += _outlasts_one(key[0], from_ns, t_ns, context)
         if cause == "rebalance":
             later = assigned[tuple(key)]
             place = bisect_left(later, ((t_ns, seq),))
             back = place < len(later) and later[place][1] == (process, stream)
             dropped, moved = dropped + back, moved + (not back)
     for (_, _, group, *_), from_ns in since.items():
-        outlasting += group in outlasted and outlasted[group].by(from_ns, context.span.end_ns)
+        outlasting += _outlasts_one(group, from_ns, context.span.end_ns, context)
     return Pauses(dropped=dropped, moved=moved, outlasting=outlasting)
 
 
-class _Outlasted:
-    """Whether a stretch of time has a whole rebalance of a group in it."""
-
-    def __init__(self, group: str, context: Context) -> None:
-        rounds = [(each.from_ns, each.until_ns) for each in context.rounds if each.group == group]
-        whole = sorted((from_ns, until_ns) for from_ns, until_ns in rounds if until_ns is not None)
-        self._from_ns = [from_ns for from_ns, _ in whole]
-        #: The earliest end of a round that begins at the same place in the list, or later.
-        self._ends_ns = list(accumulate((until_ns for _, until_ns in reversed(whole)), min))[::-1]
-
-    def by(self, from_ns: int, until_ns: int) -> bool:
-        place = bisect_left(self._from_ns, from_ns)
-        return place < len(self._ends_ns) and self._ends_ns[place] <= until_ns
+def _outlasts_one(group: str, from_ns: int, until_ns: int, context: Context) -> bool:
+    """Whether a whole rebalance of the group was meanwhile."""
+    return group in context.whole_rounds and context.whole_rounds[group].has_one(from_ns, until_ns)
 
 
 def added(parts: Iterable[Pauses | None]) -> Pauses | None:

@@ -22,7 +22,7 @@ from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.measured_members import Refused
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
-from comparison.pipeline.silver.rounds import phases_of, rounds_of
+from comparison.pipeline.silver.rounds import WholeRounds, phases_of, rounds_of, whole_rounds
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
 from comparison.results.keys import WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
@@ -134,6 +134,7 @@ class Context:
     refusals: tuple[Refused, ...]
     phases: tuple[measured.MemberPhase, ...]
     attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
+    whole_rounds: Mapping[str, WholeRounds]  #: by group
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance
@@ -224,6 +225,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         phases=phases,
         attempts=_attempts(of_phases.get("attempt_ended"), runner),
         rounds=tuple(rounds),
+        whole_rounds=whole_rounds(rounds),
         takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
         keeps=run.design in INCREMENTAL,
         memberships=memberships,
