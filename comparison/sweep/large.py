@@ -56,7 +56,7 @@ def changes_of(scenario: Scenario) -> tuple[str, ...]:
     first, *others = [step for step in scenario.steps if not isinstance(step, Steady)]
     if not isinstance(first, Form) or first != Form(change=first.change, spread_ms=first.spread_ms):
         return ()
-    if scenario.named_members or scenario.first_topics:
+    if scenario.named_members or scenario.first_topics or scenario.pattern:
         return ()
     changes = [step.change for step in others if isinstance(step, JoinOne | KillOwner) and step == type(step)()]
     is_played = len(changes) == len(others) == len(set(changes))

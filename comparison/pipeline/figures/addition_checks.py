@@ -39,14 +39,14 @@ def new_partitions_read(run: Run) -> CheckResult:
 def noticed_at_once(run: Run) -> CheckResult:
     """New partitions are noticed at once: a watch tells, or in `consumer` the next heartbeat of any member."""
     within_s = AT_ONCE_S + (timer_s(run, "heartbeat_ms") or 0.0)
-    return _noticed(run, within_s, f"a watch or a heartbeat should tell within {within_s:g} s")
+    return noticed(run, within_s, f"a watch or a heartbeat should tell within {within_s:g} s")
 
 
 @needs("partitions added to a topic, and a rebalance")
 def noticed_in_time(run: Run) -> CheckResult:
     """The leader notices new partitions when its metadata is metadata.max.age.ms old at the latest (KAFKA-3135)."""
     age_s = shown(timer_s(run, "metadata_age_ms"), "the trace does not say metadata.max.age.ms")
-    return _noticed(run, age_s + LATE_S, f"metadata.max.age.ms is {age_s:g} s")
+    return noticed(run, age_s + LATE_S, f"metadata.max.age.ms is {age_s:g} s")
 
 
 @needs("partitions added to a topic, and a rebalance, and a metadata.max.age.ms of a minute or more")
@@ -62,7 +62,8 @@ def unnoticed_for_long(run: Run) -> CheckResult:
     return (EXPECTED if unnoticed_s >= AGE_SHARE_MIN * age_s else NOT_EXPECTED), summary
 
 
-def _noticed(run: Run, within_s: float, why: str) -> CheckResult:
+def noticed(run: Run, within_s: float, why: str) -> CheckResult:
+    """Whether somebody noticed added partitions in time; `why` says what should have told."""
     added = _added(run)
     if added is None or NOTICE not in added.parts:
         return UNKNOWN, _NONE_ADDED if added is None else "no rebalance began after partitions were added"

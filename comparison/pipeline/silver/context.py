@@ -22,7 +22,7 @@ from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.measured_members import Refused
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
-from comparison.pipeline.silver.rounds import WholeRounds, phases_of, rounds_of, whole_rounds
+from comparison.pipeline.silver.rounds import phases_of, rounds_of, whole_rounds
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
 from comparison.results.keys import WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
@@ -134,7 +134,7 @@ class Context:
     refusals: tuple[Refused, ...]
     phases: tuple[measured.MemberPhase, ...]
     attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
-    whole_rounds: Mapping[str, WholeRounds]  #: by group
+    whole_rounds: Mapping[str, tuple[tuple[int, int], ...]]  #: when those that have ended began and ended, by group
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance

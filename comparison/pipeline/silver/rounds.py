@@ -8,10 +8,9 @@ rebalances of a group's members form a round, so that a member that is notified 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import replace
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -115,26 +114,13 @@ def phase_table(phases: Sequence[MemberPhase]) -> pa.Table:
     return _table_of(phases, PHASE_SCHEMA)
 
 
-class WholeRounds:
-    """A group's rounds that have ended, for the question whether one was in a stretch of time."""
-
-    def __init__(self, rounds: Iterable[Round]) -> None:
-        whole = sorted((each.from_ns, each.until_ns) for each in rounds if each.until_ns is not None)
-        self._from_ns = [from_ns for from_ns, _ in whole]
-        #: The earliest end of a round that begins at the same place in the list, or later.
-        self._ends_ns = list(accumulate((until_ns for _, until_ns in reversed(whole)), min))[::-1]
-
-    def has_one(self, from_ns: int, until_ns: int) -> bool:
-        place = bisect_left(self._from_ns, from_ns)
-        return place < len(self._ends_ns) and self._ends_ns[place] <= until_ns
-
-
-def whole_rounds(rounds: Iterable[Round]) -> dict[str, WholeRounds]:
-    """By group."""
-    found: defaultdict[str, list[Round]] = defaultdict(list)
+def whole_rounds(rounds: Iterable[Round]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """When the rounds that have ended began and ended, by group."""
+    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for each in rounds:
-        found[each.group].append(each)
-    return {group: WholeRounds(of_one) for group, of_one in found.items()}
+        if each.until_ns is not None:
+            found[each.group].append((each.from_ns, each.until_ns))
+    return {group: tuple(sorted(of_one)) for group, of_one in found.items()}
 
 
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:

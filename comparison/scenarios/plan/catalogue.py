@@ -26,6 +26,7 @@ from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_refusals import REFUSALS
 from comparison.scenarios.plan.catalogue_splits import SPLITS
+from comparison.scenarios.plan.catalogue_topics import TOPICS
 from comparison.scenarios.plan.catalogue_zookeeper import OUTAGES
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
@@ -214,7 +215,7 @@ FAULTS = (
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
     {
         scenario.name: scenario
-        for scenario in (*FAULTS, *CHANGES, *APPLICATIONS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)
+        for scenario in (*FAULTS, *CHANGES, *APPLICATIONS, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)
     }
 )
 

@@ -15,6 +15,7 @@ from comparison.scenarios.plan.configuration import check as check_settings
 from comparison.scenarios.plan.faults import FAULTS, check
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS
 from comparison.scenarios.plan.sequence import objections
+from comparison.scenarios.plan.step import pattern_problem
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import Heal, Inject
 from kernel.broker.settings.configuration import BrokerConfig
@@ -219,6 +220,11 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
         )
 
 
+def _pattern(case: Case) -> Iterator[str]:
+    if case.scenario.pattern:
+        yield from pattern_problem(case.design, case.scenario.pattern)
+
+
 def _of_the_design(case: Case) -> Iterator[str]:
     """What each step needs that not every design has."""
     for step in case.scenario.steps:
@@ -250,5 +256,6 @@ RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _faults,
     _names_of_their_own,
     _sequence,
+    _pattern,
     _of_the_design,
 )

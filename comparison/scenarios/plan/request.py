@@ -9,6 +9,7 @@ from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
+from kernel.java_regex import compiled
 from kernel.trace.words import TimeSource
 from kernel.trace.writer import TraceIdentity
 
@@ -45,6 +46,11 @@ class RunRequest:
     @property
     def split_brain(self) -> bool:
         return self.scenario.zookeeper_servers > 1
+
+    def wants(self, topic: str) -> bool:
+        """Whether members subscribe to one of the run's topics at the start."""
+        pattern = self.scenario.pattern
+        return not pattern or compiled(pattern).fullmatch(topic) is not None
 
     @property
     def played(self) -> bool:

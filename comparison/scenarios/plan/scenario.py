@@ -43,6 +43,7 @@ class Scenario:
     not_applicable: Mapping[str, str] = field(default_factory=dict)
     #: Subscriptions at the start: topic numbers by the place of the process. Other places subscribe to all topics.
     first_topics: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    pattern: str = ""  #: a regular expression by which all members subscribe at the start, instead
     references: tuple[str, ...] = ()
     variant_of: str = ""  #: the scenario that a comparison shows it beside
     counts_predicted: bool = True  #: False: more happens than each change by itself

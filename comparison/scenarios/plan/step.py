@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kernel.designs import DESIGN_NAMES
+from kernel.designs import DESIGN_NAMES, SERVER
+from kernel.errors import UserError
+from kernel.java_regex import compiled
 from kernel.suggestions import unknown
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Sizes:
     def __init__(self, parameters: Parameters, *, servers: int, members_per_process: int) -> None:
         self.asked = parameters.members
         self.topics = parameters.topics
+        self.names = frozenset(parameters.topic_names)  #: of the topics
         self.partitions = parameters.partitions
         self.numbers = {"broker": parameters.brokers, "zookeeper": servers}
         self.present = 0  #: members
@@ -44,6 +47,7 @@ class Sizes:
         self.present = max(0, self.present + came.joined + came.added - came.gone)
         self.joined += came.joined
         self._added += came.added
+        self.names = step.names_after(self.names)
         self.partitions = step.partitions_after(self.partitions)
 
     @property
@@ -103,6 +107,10 @@ class Step:
         """The size of the first topic afterwards."""
         return before
 
+    def names_after(self, before: frozenset[str]) -> frozenset[str]:
+        """The names of the topics afterwards."""
+        return before
+
     def losses(self, members: int) -> int:
         """How many times a run with so many members loses one, for a while or for good."""
         return self.loses
@@ -155,6 +163,16 @@ class OwnStep(Step):
     async def perform(self, group: Any) -> None:
         """Perform it to its end. `group` is a `comparison.scenarios.extending.Group`."""
         raise NotImplementedError
+
+
+def pattern_problem(design: str, pattern: str) -> Iterator[str]:
+    """Why members of a design cannot subscribe by a pattern."""
+    if design == SERVER:
+        yield f"{design} assigns topics by name, so it has no patterns"
+    try:
+        compiled(pattern)
+    except UserError as error:
+        yield f"pattern {pattern!r}: {error}"
 
 
 def unknown_design(design: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan import membership_vocabulary, vocabulary
+from comparison.scenarios.plan import membership_vocabulary, topic_vocabulary, vocabulary
 from comparison.scenarios.plan.step import Step
 from kernel.errors import ConfigurationError
 
@@ -23,7 +23,7 @@ def name_of(step: type) -> str:
 
 _STEPS = {
     name_of(each): each
-    for module in (vocabulary, membership_vocabulary)
+    for module in (vocabulary, membership_vocabulary, topic_vocabulary)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Step) and each.__module__ == module.__name__ and not each.by_hand
 }

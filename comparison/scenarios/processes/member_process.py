@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.consumers import CONSUMERS, ConsumerRequest
+from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_regex
 from comparison.logs import set_inherited_level
 from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory, Trouble
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
@@ -82,6 +82,8 @@ class MemberConfig(ChildConfig):
 
     group: str
     topics: dict[str, int]  #: number of streams of each topic
+    pattern: str = ""  #: instead of topics, a regular expression as `subscribe_by_regex` takes it
+    streams: int = 1  #: of the pattern
     zookeeper: str
     bootstrap: str  #: host:port,...
     settings: dict[str, str] = field(default_factory=dict)  #: by Kafka's names
@@ -113,6 +115,7 @@ class Members:
         self._subscribed = asyncio.Event()
         self._subscribed.set()
         self._topics: Mapping[str, int] = config.topics
+        self._pattern = config.pattern
 
     def join(self) -> None:
         """Start one more member. When it fails, the process emits `member_failed` and goes on."""
@@ -123,8 +126,7 @@ class Members:
 
     def _new_consumer(self, number: int) -> GroupConsumer:
         instance = f"{self._config.place or self._config.process}-{number}"
-        design = self._config.consumer or self._config.design
-        named = {CONSUMERS[design].name_setting: instance} if self._config.named else {}
+        named = {CONSUMERS[self._design].name_setting: instance} if self._config.named else {}
         request = ConsumerRequest(
             process=self._config.process,
             group=self._config.group,
@@ -136,9 +138,13 @@ class Members:
             gate=self.gate,
             runtime=self._host.runtime,
         )
-        consumer = CONSUMERS[design].consumer(request, self._tracer)
+        consumer = CONSUMERS[self._design].consumer(request, self._tracer)
         self._memories[consumer] = Memory(self.breakage, partial(self._commit, consumer, None))
         return consumer
+
+    @property
+    def _design(self) -> str:
+        return self._config.consumer or self._config.design
 
     @property
     def _polling(self) -> list[GroupConsumer]:
@@ -187,11 +193,14 @@ class Members:
     def subscribe_again(self) -> None:
         self._subscribed.set()
 
-    def subscribe(self, topics: Mapping[str, int]) -> None:
-        """Have every member subscribe to these topics, without waiting; those that have unsubscribed do it later."""
-        self._topics = topics
+    def subscribe(self, topics: Mapping[str, int], pattern: str) -> None:
+        """Have every member subscribe to these topics, or by this pattern, without waiting.
+
+        Those that have unsubscribed do it later.
+        """
+        self._topics, self._pattern = topics, pattern
         for consumer in self._polling if self._subscribed.is_set() else ():
-            self._request(self._subscribe(consumer, topics))
+            self._request(self._subscribe(consumer))
 
     def _request(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
@@ -250,7 +259,7 @@ class Members:
     async def _begin(self, consumer: GroupConsumer) -> None:
         try:
             await consumer.start()
-            await consumer.subscribe(self._topics, self._memories[consumer])
+            await self._subscribe_now(consumer)
         except RefusedForGood:
             raise
         except (RebalanceLabError, ListenerBroken) as error:
@@ -271,7 +280,7 @@ class Members:
             self._failed(error)
         await self._subscribed.wait()
         if resubscribes:
-            await self._subscribe(consumer, self._topics)
+            await self._subscribe(consumer)
             return consumer
         replacing = self._polls[_this_task()] = self._new_consumer(number)
         await self._begin(replacing)
@@ -291,9 +300,16 @@ class Members:
         except RebalanceLabError as error:
             self._failed(error)
 
-    async def _subscribe(self, consumer: GroupConsumer, topics: Mapping[str, int]) -> None:
+    async def _subscribe_now(self, consumer: GroupConsumer) -> None:
+        listener = self._memories[consumer]
+        if self._pattern:
+            await subscribe_by_regex(consumer, self._design, self._pattern, self._config.streams, listener)
+        else:
+            await consumer.subscribe(self._topics, listener)
+
+    async def _subscribe(self, consumer: GroupConsumer) -> None:
         try:
-            await consumer.subscribe(topics, self._memories[consumer])
+            await self._subscribe_now(consumer)
         except (RebalanceLabError, ListenerBroken) as error:
             self._failed(error)
 
@@ -320,7 +336,9 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         "pause_consumption": lambda members, _: members.pause(),
         "resume": lambda members, _: members.resume(),
         "commit": lambda members, line: members.commit(remembered=line.get("remembered") is True),
-        "subscribe": lambda members, line: members.subscribe(msgspec.convert(line.get("topics"), dict[str, int])),
+        "subscribe": lambda members, line: members.subscribe(
+            msgspec.convert(line.get("topics"), dict[str, int]), str(line.get("pattern"))
+        ),
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
         "trouble_listener": lambda members, line: members.breakage.change(msgspec.convert(line, Trouble)),

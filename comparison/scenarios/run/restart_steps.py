@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.changes import StepPerformer
 from comparison.scenarios.testbed.group_members import NobodyThere
+from comparison.scenarios.testbed.group_view import HEARTBEATS
+from kernel.java_regex import compiled
 from kernel.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
     from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
+    from comparison.scenarios.plan.topic_vocabulary import SubscribePattern
     from comparison.scenarios.run.changes import Changes
 
 
@@ -106,18 +112,45 @@ class Restarts(StepPerformer):
         place = self._members.places[step.place - 1]
         if place not in self._members.present_places:
             raise NobodyThere(f"there is no member at {place} that could subscribe to other topics")
+        await self._make_subscribe(lambda: self._subscribe(place, topics), place, step.round, {"topics": topics})
+
+    async def subscribe_pattern(self, step: SubscribePattern) -> None:
+        """Change each member's pattern in turn. Topics that match it are wanted from the first one's change on."""
+        matches, view, testbed = compiled(step.pattern).fullmatch, self._members.view, self._testbed
+        new = [tp for tp in testbed.partitions if matches(tp.topic) and tp not in view.partitions]
+        added: dict[str, object] = {"before": 0, "after": len(new)}
 
         async def subscribe() -> None:
-            if self._design.resubscribes:
-                self._members.subscribe(place, topics)
-                return
-            await self._members.go(place, self._changes.takeover_s)
-            await self._members.come_back(place, topics=topics)
+            process, before = self._members.process_at(place), view.rebalanced()
+            await self._subscribe(place, pattern=step.pattern)
+            if new and number == 1:
+                view.grow(new)
+                for topic, count in Counter(tp.topic for tp in new).items():
+                    testbed.tracer.emit("topic_wanted", topic=topic, wanted=count)
+            if self._design.reconciles:  # who gets nothing new has nothing to do
+                quiet_ms = HEARTBEATS * self._configuration.heartbeat_ms
+                await self._members.until_settled(self._changes.takeover_s, quiet_ms=quiet_ms)
+            elif self._design.resubscribes:
+                await until(
+                    lambda: view.rebalanced().get(process, 0) > before.get(process, 0),
+                    self._changes.takeover_s,
+                    f"{process} to rebalance with its new pattern",
+                )
 
-        detail = {
-            "target": self._members.process_at(place),
-            "topics": topics,
-            "restart": not self._design.resubscribes,
-        }
+        for number, place in enumerate(self._members.present_places, start=1):
+            detail = {"pattern": step.pattern, **(added if number == 1 else {})}
+            await self._make_subscribe(subscribe, place, number, detail)
+
+    async def _make_subscribe(
+        self, subscribe: Callable[[], Awaitable[None]], place: str, round_: int, detail: Mapping[str, object]
+    ) -> None:
+        about = {"target": self._members.process_at(place), **detail, "restart": not self._design.resubscribes}
         present = self._members.present
-        await self._changes.make("subscribe", subscribe, members=present, round_=step.round, detail=detail)
+        await self._changes.make("subscribe", subscribe, members=present, round_=round_, detail=about)
+
+    async def _subscribe(self, place: str, topics: Sequence[str] = (), pattern: str = "") -> None:
+        if self._design.resubscribes:
+            self._members.subscribe(place, topics, pattern)
+            return
+        await self._members.go(place, self._changes.takeover_s)
+        await self._members.come_back(place, topics=topics, pattern=pattern)

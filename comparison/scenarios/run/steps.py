@@ -16,6 +16,7 @@ from comparison.scenarios.run.kill_steps import KillSteps
 from comparison.scenarios.run.membership_steps import MembershipSteps
 from comparison.scenarios.run.own_code import own_code
 from comparison.scenarios.run.restart_steps import Restarts
+from comparison.scenarios.run.topic_steps import TopicSteps
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -43,6 +44,7 @@ def performers(
         MembershipSteps(changes),
         CopySteps(changes),
         KillSteps(changes, injections),
+        TopicSteps(changes),
         injections,
     )
     methods = {name: name.replace("-", "_") for name in STEPS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.consumers import CONSUMERS, commits_of
-from comparison.topic_admin import partitions_led
+from comparison.topic_admin import TopicAdmin, partitions_led
 from kernel.client.bootstrap import addresses
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
@@ -118,6 +118,10 @@ class ClusterAccess:
         if error != "NONE":
             raise Unavailable(f"topic {topic!r} could not be grown to {count} partitions: {error}")
         await partitions_led(self._client, topic, count=count)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete a topic with all its records. Raises `TopicRefused` and `Unavailable`."""
+        await TopicAdmin(self._client).delete(topic)
 
     async def group_coordinated_by(self, node_id: int) -> str:
         """A group name that this broker coordinates."""

@@ -16,7 +16,7 @@ from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.processes.lines import REFUSED, WAITING
 from comparison.scenarios.testbed.group_view import QUIET_MS, memberships_each, view_of
-from comparison.scenarios.testbed.places import chosen_victim, first_topics
+from comparison.scenarios.testbed.places import Subscriptions, chosen_victim
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
@@ -56,7 +56,7 @@ class GroupMembers:
         self._designs = dict[str, str]()  #: place -> the design of its members, if it is not the run's
         self._per_record_ms = 0  #: that every application spends on a record
         self._settings: dict[str, Mapping[str, str]] = {}  #: place -> settings over the design's own
-        self._topics = {place: first_topics(self._request, number) for number, place in enumerate(self.places, start=1)}
+        self.subscriptions = Subscriptions(self._request, self.places)
         self._children: dict[str, ChildProcess] = {}
         self._configured: set[str] = set()
         self._gone: set[str] = set()
@@ -122,7 +122,7 @@ class GroupMembers:
         for number, place in enumerate(added, start=first):
             self._living[place] = place
             self._lives[place] = 1
-            self._topics[place] = first_topics(self._request, number)
+            self.subscriptions.begin(place, number)
             if settings:
                 self._settings[place] = settings
             if posing_as:
@@ -147,7 +147,7 @@ class GroupMembers:
     def _join(self, place: str) -> None:
         name = self._living[place]
         if name not in self._configured:
-            self.view.subscribed[name] = frozenset(self._topics[place])
+            self.view.subscribe(name, self.subscriptions.names(place))
             self._children[name].send(self._configuration(place, name))
             self._configured.add(name)
             if self._per_record_ms:
@@ -161,7 +161,7 @@ class GroupMembers:
             "place": self._posing.get(place, place),
             "named": self._request.scenario.named_members,
             "group": self._testbed.group,
-            "topics": self._streams_of(place),
+            **self.subscriptions.of(place),
             "zookeeper": self._testbed.zookeeper.connect_for_member(victim=place == self.victim),
             "bootstrap": self._testbed.bootstrap,
             "settings": {**self._own_settings(place), **self._settings.get(place, {})},
@@ -173,9 +173,6 @@ class GroupMembers:
         """The settings that the design of a place's members has."""
         design = self._designs.get(place)
         return (configuration(design, self._request.parameters) if design else self._request.configuration).member
-
-    def _streams_of(self, place: str) -> dict[str, int]:
-        return dict.fromkeys(self._topics[place], self._request.parameters.streams)
 
     def choose_owner(self) -> str:
         """A random process that owns partitions; in delayed not the leader, since losing it would end the delay."""
@@ -249,12 +246,12 @@ class GroupMembers:
         """Let a process that is stepped perform one operation."""
         self._children[name].send({"command": "let_go"})
 
-    def subscribe(self, place: str, topics: Sequence[str]) -> None:
-        """Change the topics of the running members at a place."""
+    def subscribe(self, place: str, topics: Sequence[str] = (), pattern: str = "") -> None:
+        """Change the topics of the running members at a place, or their pattern."""
         name = self._living[place]
-        self._topics[place] = tuple(topics)
-        self.view.subscribed[name] = frozenset(topics)
-        self._children[name].send({"command": "subscribe", "topics": self._streams_of(place)})
+        self.subscriptions.change(place, topics, pattern)
+        self.view.subscribe(name, self.subscriptions.names(place))
+        self._children[name].send({"command": "subscribe", **self.subscriptions.of(place)})
 
     def unsubscribe(self, name: str) -> None:
         """Have the members of a process unsubscribe, or shut down in a design in which they cannot."""
@@ -307,8 +304,9 @@ class GroupMembers:
         settings: Mapping[str, str] | None = None,
         topics: Sequence[str] | None = None,
         design: str = "",
+        pattern: str = "",
     ) -> None:
-        """Start a new process with one member at a free place, optionally with other settings, topics or design."""
+        """Start a process with one member at a free place, optionally with other settings, subscription or design."""
         if self._living[place] not in self._gone:
             raise NobodyThere(f"nobody has left {place}, so nobody can come back to it")
         name = self.next_at(place)
@@ -316,8 +314,7 @@ class GroupMembers:
         self._living[place] = name
         if settings:
             self._settings[place] = settings
-        if topics:
-            self._topics[place] = tuple(topics)
+        self.subscriptions.change(place, topics or (), pattern)
         if design:
             self._designs[place] = design
         self._list_traces([place])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: a change are over, and do not merge with those of the next one.
 QUIET_MS = 300
 #: A member gives up with one heartbeat what another takes with its next one.
-_HEARTBEATS = 3
+HEARTBEATS = 3
 
 
 class GroupView:
@@ -135,8 +135,23 @@ class GroupView:
         return {process for process, _ in self._arrived}
 
     def grow(self, partitions: Iterable[TopicPartition]) -> None:
-        """Add partitions."""
-        self.partitions |= frozenset(partitions)
+        """Add partitions, of which nothing is known yet, whatever was before they were created again."""
+        new = frozenset(partitions)
+        self.partitions |= new
+        for tp in new:
+            self.delivered.pop(tp, None)
+            self.committed.pop(tp, None)
+
+    def shrink(self, partitions: Iterable[TopicPartition]) -> None:
+        """Do without partitions that are being deleted."""
+        self.partitions -= frozenset(partitions)
+
+    def subscribe(self, process: str, topics: frozenset[str] | None) -> None:
+        """A process subscribes to these topics; None: by a pattern, so that it may own anything."""
+        if topics is None:
+            self.subscribed.pop(process, None)
+        else:
+            self.subscribed[process] = topics
 
     def leave_out(self, process: str) -> None:
         """Ignore what a process believes: it is dead, leaving or frozen."""
@@ -185,7 +200,7 @@ class GroupView:
         if not once or arrived < memberships or self._unsure():
             return False
         if self._heartbeat_ms:
-            return self._is_even(units) or self.quiet(now_ns, _HEARTBEATS * self._heartbeat_ms)
+            return self._is_even(units) or self.quiet(now_ns, HEARTBEATS * self._heartbeat_ms)
         return len(busy) >= self._busy_at_least(units) or self._decided(memberships, now_ns)
 
     def _unsure(self) -> list[str]:
@@ -202,7 +217,7 @@ class GroupView:
             process: topics for process, topics in self.subscribed.items() if process not in self._absent and topics
         }
         if not known:
-            return min(units, max(widths.values()))
+            return min(units, max(widths.values(), default=0))
         each = -(-units // len(known))
         least, left = 0, set(widths)
         while left:
@@ -273,7 +288,7 @@ def view_of(request: RunRequest, partitions: Iterable[TopicPartition]) -> GroupV
     """The view of a run's group."""
     design = DESIGNS[request.design]
     return GroupView(
-        partitions,
+        (tp for tp in partitions if request.wants(tp.topic)),
         heartbeat_ms=request.configuration.heartbeat_ms if design.stepwise else 0,
         claims_in_sessions=not design.coordinator,
         several_each=memberships_each(request) * request.scenario.members_per_process > 1,

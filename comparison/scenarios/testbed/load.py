@@ -73,9 +73,18 @@ class Load:
     def grow(self, partitions: Sequence[TopicPartition]) -> None:
         """Produce to these partitions as well, and soon a first record to each of them, whatever the rate."""
         for tp in partitions:
-            self.acknowledged[tp] = self.ends[tp] = self._serials[tp] = 0
+            self.ends[tp] = 0
+            self.acknowledged[tp] = self._serials.setdefault(tp, 0)  # of a topic that was created again, they go on
         self._partitions.extend(partitions)
         self._grown.extend(partitions)
+
+    async def leave_out(self, topic: str) -> None:
+        """Write no more to a topic, and wait until what was sent to it is acknowledged."""
+        self._partitions = [tp for tp in self._partitions if tp.topic != topic]
+        self._grown = [tp for tp in self._grown if tp.topic != topic]
+        if self._sending:
+            await asyncio.wait(self._sending)
+        self.ends = {tp: end for tp, end in self.ends.items() if tp.topic != topic}
 
     def stop(self) -> None:
         """Stop sending. `run` returns once everything sent is acknowledged."""

@@ -229,6 +229,20 @@ class Testbed:
         """Grow a topic to `partitions` partitions; the new ones, which the load uses at once."""
         before = sum(tp.topic == topic for tp in self.partitions)
         await self.access.create_partitions(topic, partitions, self._replicas(before, partitions))
+        return self._use(topic, before, partitions)
+
+    async def create_topic(self, topic: str, partitions: int, *, used: bool = True) -> list[TopicPartition]:
+        """Create a topic; its partitions, which the load uses at once, or not at all."""
+        await self.access.create_topic(topic, self._replicas(0, partitions))
+        return self._use(topic, 0, partitions) if used else []
+
+    async def delete_topic(self, topic: str) -> None:
+        """Stop writing to a topic, and delete it with all its records."""
+        self.partitions = tuple(tp for tp in self.partitions if tp.topic != topic)
+        await self.load.leave_out(topic)
+        await self.access.delete_topic(topic)
+
+    def _use(self, topic: str, before: int, partitions: int) -> list[TopicPartition]:
         new = [TopicPartition(topic, number) for number in range(before, partitions)]
         self.partitions += tuple(new)
         self.load.grow(new)
@@ -320,7 +334,8 @@ class Testbed:
         parameters = self.request.parameters
         for topic in parameters.topic_names:
             await self.access.create_topic(topic, self._replicas(0, parameters.partitions))
-            self.tracer.emit("topic_wanted", topic=topic, wanted=parameters.partitions)
+            wanted = parameters.partitions if self.request.wants(topic) else 0
+            self.tracer.emit("topic_wanted", topic=topic, wanted=wanted)
         if not DESIGNS[self.request.design].coordinator:
             return
         if self.request.group_is_placed:

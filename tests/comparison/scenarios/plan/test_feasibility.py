@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,8 @@ from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import Parameters
+from comparison.scenarios.plan.topic_vocabulary import SubscribePattern
+from comparison.scenarios.plan.vocabulary import Form
 from comparison.scenarios.run.experiments import plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -93,4 +96,22 @@ def test_only_members_with_a_name_are_duplicated(design: str, named: bool, compl
     parameters = Parameters()
     case = Case(scenario, design, parameters, configuration(design, parameters))
     with pytest.raises(ConfigurationError, match=complaint) if complaint else nullcontext():
+        require_feasible(case)
+
+
+@pytest.mark.parametrize(
+    ("design", "changed", "complaint"),
+    [
+        ("server", {"pattern": "orders.*"}, "server assigns topics by name, so it has no patterns"),
+        ("eager", {"pattern": "orders("}, "pattern 'orders(': "),
+        ("server", {"steps": (Form(), SubscribePattern(".*"))}, "server assigns topics by name"),
+        ("eager", {"steps": (Form(), SubscribePattern("a**"))}, "pattern 'a**': "),
+    ],
+)
+def test_pattern_is_refused_where_no_member_can_subscribe_by_it(
+    design: str, changed: dict[str, Any], complaint: str
+) -> None:
+    scenario = replace(CATALOGUE["join"], **changed)
+    case = Case(scenario, design, Parameters(), configuration(design, Parameters()))
+    with pytest.raises(ConfigurationError, match=re.escape(complaint)):
         require_feasible(case)

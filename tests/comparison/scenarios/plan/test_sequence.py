@@ -11,6 +11,7 @@ from comparison.scenarios.plan.membership_vocabulary import CrashAndReturn, Rest
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step import Step
+from comparison.scenarios.plan.topic_vocabulary import CreateTopic, DeleteTopic
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, KillAtPoint, KillOwner, LeaveOne
 
 
@@ -22,6 +23,15 @@ def objected(*steps: Step, members: int = 3) -> list[tuple[int, str]]:
     """The objections to these steps after the group has formed, which is step 1."""
     scenario = replace(CATALOGUE["crash"], name="own", steps=(Form(), *steps))
     return [(each.step + 1, each.why) for each in objections(scenario, Parameters(members=members))]
+
+
+def test_topics_are_created_and_deleted_once() -> None:
+    late = CreateTopic("orders-late")
+    assert not objected(late, DeleteTopic("orders-late"), late, DeleteTopic("orders"))
+    assert objected(late, late) == [(3, "name 'orders-late': there is such a topic by then")]
+    assert objected(CreateTopic("no/slash"))[0][1].startswith("name 'no/slash': ")
+    ((number, why),) = objected(DeleteTopic("order"))
+    assert (number, why[:40]) == (2, "unknown topic 'order'. Did you mean 'ord")
 
 
 @pytest.mark.parametrize("leaving", [RestartEach(), StartAnew(), Inject("rolling-restart", "members")])

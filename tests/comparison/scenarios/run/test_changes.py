@@ -34,7 +34,12 @@ class Group:
             session_ms=session_ms, delay_ms=0, heartbeat_ms=configuration(design, parameters).heartbeat_ms
         )
         request: Any = SimpleNamespace(
-            design=design, parameters=parameters, scenario=CATALOGUE["join"], configuration=made, split_brain=False
+            design=design,
+            parameters=parameters,
+            scenario=CATALOGUE["join"],
+            configuration=made,
+            split_brain=False,
+            wants=lambda _: True,
         )
         self.tracer = ListTracer(process="runner")
         testbed: Any = SimpleNamespace(

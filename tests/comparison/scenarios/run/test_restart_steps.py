@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from comparison.scenarios.plan.membership_vocabulary import RestartEach, Resubscribe
+from comparison.scenarios.plan.topic_vocabulary import SubscribePattern
 from comparison.scenarios.run.restart_steps import Restarts
 from comparison.scenarios.testbed.group_view import GroupView
+from kernel.values import TopicPartition
+from tests.support.trace.tracers import ListTracer
+
+PARTITIONS = [TopicPartition(topic, number) for topic in ("orders-0", "orders-1") for number in range(2)]
 
 
 class Group:
@@ -24,12 +29,15 @@ class Group:
         self.done: list[str] = []
         self.traced: list[dict[str, Any]] = []
         self.noticing = asyncio.Event()
+        self.tracer = ListTracer()
         self.refusing: dict[str, int] = {}  #: how often more each place is refused
         self.refused_places: list[str] = []
         parameters = SimpleNamespace(topic_names=("orders-0", "orders-1"))
         self.changes: Any = SimpleNamespace(
             members=self,
-            testbed=SimpleNamespace(request=SimpleNamespace(design=design, parameters=parameters)),
+            testbed=SimpleNamespace(
+                request=SimpleNamespace(design=design, parameters=parameters), partitions=PARTITIONS, tracer=self.tracer
+            ),
             configuration=None,
             takeover_s=5.0,
             make=self.make,
@@ -62,8 +70,9 @@ class Group:
     def present_processes(self) -> list[str]:
         return self.places
 
-    def subscribe(self, place: str, topics: list[str]) -> None:
-        self.done.append(f"{place} subscribes to {' '.join(topics)}")
+    def subscribe(self, place: str, topics: list[str], pattern: str = "") -> None:
+        self.done.append(f"{place} subscribes to {' '.join(topics) or pattern}")
+        self.rebalances(place)
 
     async def go(self, place: str, _timeout_s: float) -> None:
         self.done.append(f"{place} goes")
@@ -71,10 +80,16 @@ class Group:
         self.noticing.set()
 
     async def come_back(
-        self, place: str, settings: object = None, topics: list[str] | None = None, design: str = ""
+        self,
+        place: str,
+        settings: object = None,
+        topics: list[str] | None = None,
+        design: str = "",
+        pattern: str = "",
     ) -> None:
         as_another = f" as {design}" if design else ""
-        self.done.append(f"{place} comes back" + (f" for {' '.join(topics)}" if topics else as_another))
+        wanted = " ".join(topics or ()) or pattern
+        self.done.append(f"{place} comes back" + (f" for {wanted}" if wanted else as_another))
         self.view.take_back(place)
         self.refused_places = [each for each in self.refused_places if each != place]
         if self.refusing.get(place, 0):
@@ -135,6 +150,25 @@ async def test_change_of_topics_restarts_a_member_only_where_necessary(design: s
     assert group.done == done
     (change,) = group.traced
     assert change["detail"] == {"target": "m2", "topics": ["orders-1"], "restart": design == "zookeeper"}
+
+
+@pytest.mark.parametrize(
+    ("design", "done"),
+    [
+        ("zookeeper", ["m1 goes", "m1 comes back for .*-1", "m2 goes", "m2 comes back for .*-1"]),
+        ("eager", ["m1 subscribes to .*-1", "m2 subscribes to .*-1"]),
+    ],
+)
+async def test_new_pattern_reaches_one_member_after_the_other_and_its_topics_are_wanted_from_the_first_on(
+    design: str, done: list[str]
+) -> None:
+    group = Group(design)
+    await Restarts(group.changes).subscribe_pattern(SubscribePattern(".*-1"))
+    assert group.done == done
+    assert [each["round_"] for each in group.traced] == [1, 2]
+    assert [each["detail"].get("after") for each in group.traced] == [2, None]
+    assert group.view.partitions == {tp for tp in PARTITIONS if tp.topic == "orders-1"}
+    assert [(e["topic"], e["wanted"]) for e in group.tracer.of("topic_wanted")] == [("orders-1", 2)]
 
 
 def test_restarted_members_may_be_of_another_design() -> None:

@@ -226,7 +226,12 @@ async def test_members_subscribe_as_the_scenario_says_and_resubscribe_while_runn
         "m4": ["orders-1"],
         "m5": ["orders-0", "orders-1"],
     }
-    assert group.children["m1"].lines[-1] == {"command": "subscribe", "topics": {"orders-1": 1}}
+    assert group.children["m1"].lines[-1] == {
+        "command": "subscribe",
+        "topics": {"orders-1": 1},
+        "pattern": "",
+        "streams": 1,
+    }
     assert group.members.view.subscribed["m1"] == {"orders-1"}
 
 

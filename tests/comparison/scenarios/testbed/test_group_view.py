@@ -73,6 +73,17 @@ def test_a_group_is_not_settled_before_added_partitions_are_owned(view: GroupVie
     assert view.settled(1, 0)
 
 
+def test_what_was_delivered_of_a_deleted_topic_is_forgotten_when_it_is_created_again(view: GroupView) -> None:
+    delivered = {"topic": "t", "partition": 1, "first": 0, "last": 7}
+    view.apply(owns("m1", P0))
+    view.apply(about("records_delivered", "m1", **delivered))
+    view.shrink([P1])
+    assert view.settled(1, 0)
+    view.grow([P1])
+    assert not view.settled(1, 0)
+    assert view.delivered == {}
+
+
 def test_a_member_without_partitions_has_joined_after_its_first_rebalance(view: GroupView) -> None:
     view.apply(owns("m1", P0))
     view.apply(owns("m2", P1))

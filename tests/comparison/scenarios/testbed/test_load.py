@@ -94,6 +94,27 @@ async def test_added_partitions_get_records_from_then_on() -> None:
     assert load.ends[added] == len(log.stored[added])
 
 
+async def test_topic_that_is_left_out_gets_no_more_records_and_its_serials_go_on_when_it_is_back() -> None:
+    other = TopicPartition("u", 0)
+    log = Log()
+    log.stored[other] = []
+    load = Load(log, [*PARTITIONS, other], 2000, ListTracer())
+    running = asyncio.create_task(load.run())
+    await until(lambda: len(log.stored[other]) > 3, 60, "records to be produced")
+    await load.leave_out("u")
+    assert other not in load.ends
+    before, log.stored[other] = log.stored[other], []  # deleted, and created again
+    further = len(log.stored[PARTITIONS[0]]) + 10
+    await until(lambda: len(log.stored[PARTITIONS[0]]) > further, 60, "records in the other topic")
+    assert log.stored[other] == []
+    load.grow([other])
+    await until(lambda: log.stored[other], 60, "records in the new one")
+    load.stop()
+    await running
+    assert serial_of(log.stored[other][0]) == serial_of(before[-1]) + 1
+    assert load.ends[other] == len(log.stored[other])
+
+
 def test_added_partition_gets_a_record_whatever_the_rate() -> None:
     added = [TopicPartition("t", number) for number in range(2, 200)]
 
