@@ -91,7 +91,7 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "id": C(_MEMBER),
         "last": C("offset of the last record", "offset"),
         "latency_ns": C("from sending the request to its answer", _NS),
-        "leader": C("id of the leading broker; -1 for none"),
+        "leader": C("id of the leading broker; -1 for none, -2 when the topic has been deleted"),
         "leader_epoch": C("Kafka's leader epoch"),
         "link": C("name of the link"),
         "members": C("number of members of the group afterwards"),

@@ -182,7 +182,7 @@ def _due(keys: Keys, bundle: Bundle, context: Context, not_due: Mapping[Key, Seq
 
 
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> tuple[Ranges, int]:
-    """Every known partition should have an owner while its group has a member, and as long as that wants the topic.
+    """Every known partition should have an owner while it exists, its group has a member, and that wants the topic.
 
     The second value is for how long the group wanted them and had no member, in nanoseconds over all partitions.
 
@@ -210,16 +210,24 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
         if key[2] < count
     ]
     numbers, lows, highs = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    wanted = cover.united(Ranges(numbers, lows, highs).not_empty())
+    asked = cover.united(Ranges(numbers, lows, highs).not_empty())
     present, meanings = _present(context), keys.meanings
-    columns = (column.tolist() for column in (wanted.keys, wanted.lows, wanted.highs))
-    parts = [
-        (number, first, end)
-        for number, low, high in zip(*columns, strict=True)
-        for first, end in cut(present.get(meanings[number][0], [(low, high)]), low, high)
-    ]
-    with_members = Ranges(*np.array(parts, dtype=np.int64).reshape(-1, 3).T)
+    every = set(asked.keys.tolist())
+    existing = {key: context.existing[where] for key in every if (where := meanings[key][1:]) in context.existing}
+    wanted = _cut(asked, existing)
+    with_members = _cut(wanted, {key: present[group] for key in every if (group := meanings[key][0]) in present})
     return with_members, int((wanted.highs - wanted.lows).sum() - (with_members.highs - with_members.lows).sum())
+
+
+def _cut(ranges: Ranges, to: Mapping[int, Sequence[tuple[int, int]]]) -> Ranges:
+    """What of the ranges is within those for their keys; all of it for a key without any."""
+    columns = (column.tolist() for column in (ranges.keys, ranges.lows, ranges.highs))
+    parts = [
+        (key, first, end)
+        for key, low, high in zip(*columns, strict=True)
+        for first, end in cut(to.get(key, [(low, high)]), low, high)
+    ]
+    return Ranges(*np.array(parts, dtype=np.int64).reshape(-1, 3).T)
 
 
 def _present(context: Context) -> dict[str, list[tuple[int, int]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of
 from comparison.results.keys import WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
 from kernel.topic_names import OFFSETS_TOPIC
+from kernel.trace.words import LEADER_DURING_DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -147,6 +149,7 @@ class Context:
     readings: Mapping[str, ReadingInterval]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
     session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
+    existing: Mapping[tuple[str, int], tuple[tuple[int, int], ...]]  #: when partitions did that did not always
     appeared: Mapping[tuple[str, int], int]  #: when partitions were first led that came behind the first member
     expired: tuple[tuple[str, int], ...]  #: each member whose session a coordinator ended, and when
 
@@ -237,9 +240,26 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         readings=reading_intervals(runner),
         boots=run.boots,
         session_ends=_session_ends(of_group),
+        existing=_existing(rows_of(tables, "leader_changed")),
         appeared=_appeared(rows_of(tables, "leader_changed"), min((row["t_ns"] for row in started), default=0)),
         expired=_expired(group),
     )
+
+
+def _existing(led: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[tuple[int, int], ...]]:
+    """From a partition's first leader, if that was traced, until its topic was deleted, and from the next one on."""
+    changes: defaultdict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)  #: (t_ns, whether it exists)
+    for row in led:
+        is_led, of_one = row["leader"] >= 0, changes[row["topic"], row["partition"]]
+        if not of_one:
+            of_one.append((-FOREVER_NS, not is_led or row["leader_epoch"] > 0))
+        if (is_led or row["leader"] == LEADER_DURING_DELETE) and of_one[-1][1] != is_led:
+            of_one.append((row["t_ns"], is_led))
+    return {
+        key: tuple((low, high) for (low, exists), (high, _) in pairwise([*of_one, (FOREVER_NS, False)]) if exists)
+        for key, of_one in changes.items()
+        if not all(exists for _, exists in of_one)
+    }
 
 
 def _appeared(led: Sequence[Mapping[str, Any]], since_ns: int) -> dict[tuple[str, int], int]:

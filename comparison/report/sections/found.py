@@ -50,7 +50,8 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
         # Totals over the strategies, and the time between two of them, say nothing about any.
         return [*found, *(Finding(strategies.sentence(each)) for each in tried), *_records(runs)]
     found += [*_catching_up(runs), *_copies(runs)]
-    found += [Finding(f"In {run.design} {refused}.") for run in runs if (refused := refused_in_words(run.refusals))]
+    told = [(run.design, refused_in_words(run.refusals)) for run in runs if run.refusals]
+    found += [Finding(f"In {design} members were {refused}.") for design, refused in told]
     found += [Finding(f"In {each.design}, {additions.sentence(each)}") for each in additions.additions(runs)]
     if scenario == SLOW:
         found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]

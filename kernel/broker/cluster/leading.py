@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kernel.broker.cluster.cluster_view import NO_LEADER, ClusterSnapshot, Leadership, changed_topics
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError
 from kernel.broker.storage.internal_errors import log_stopped
+from kernel.trace.words import LEADER_DURING_DELETE
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -177,9 +178,11 @@ class Leading:
         leadership = self._led.pop(tp)
         self._lost.discard(tp)
         await self._notify_resigned(tp)
-        partition = self._snapshot.partition(tp)
+        topic, partition = self._snapshot.topics.get(tp.topic), self._snapshot.partition(tp)
         leader, epoch = NO_LEADER, leadership.leader_epoch
-        if partition is not None and partition.leader != self._node_id:
+        if topic is None or topic.topic_id != leadership.topic_id:  # it may be there again, as another one
+            leader = LEADER_DURING_DELETE
+        elif partition is not None and partition.leader != self._node_id:
             leader, epoch = partition.leader, partition.leader_epoch
         self._trace(tp, leader, epoch)
 

@@ -308,7 +308,7 @@ class _Play:
         self._authority += a % 2
         topic = "__consumer_offsets" if b % 3 else "t"
         own = int(self._authorities[self._authority % len(self._authorities)].partition("-")[2])
-        leader = (own, own, 3 - own, -1)[b % 4]
+        leader = (own, own, 3 - own, -1, -2)[b % 5]
         self._by_authority("leader_changed", topic=topic, partition=a % 2, leader=leader, leader_epoch=self._epochs)
 
     # -- the runner and the environment ----------------------------------------------------------------------------

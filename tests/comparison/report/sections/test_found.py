@@ -12,7 +12,7 @@ from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.runs.results import change, every_design, run, skipped, slowed
+from tests.support.runs.results import change, every_design, refused, run, skipped, slowed
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
@@ -54,6 +54,15 @@ def test_skipped_records_are_told_apart_from_lost_ones_with_the_partitions_they_
         "In eager auto.offset.reset=latest skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
         "and others of 2 more partitions."
     )
+
+
+def test_refused_members_are_named_with_the_reason_how_often_they_asked_and_whether_they_got_in() -> None:
+    one, other = refused("m1", asked=3, admitted_ms=7_100.0), refused("m5", "GROUP_MAX_SIZE_REACHED")
+    text = found(run("crash", "static", refusals=[one, other, refused("m2")]), run("crash", "eager"))
+    assert [each for each in text if "refused" in each and "Not as expected" not in each] == [
+        "In static members were refused with INCONSISTENT_GROUP_PROTOCOL: m1 (asked 3 times, in after 7.1 s), m2 "
+        "(asked once, never in); refused with GROUP_MAX_SIZE_REACHED: m5 (asked once, never in)."
+    ]
 
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:
