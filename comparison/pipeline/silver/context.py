@@ -25,10 +25,9 @@ from comparison.pipeline.measured_members import Refused
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
 from comparison.pipeline.silver.rounds import phases_of, rounds_of, whole_rounds
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
-from comparison.results.keys import WHOLE_RUN, place_of
+from comparison.results.keys import LEADER_DURING_DELETE, WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
 from kernel.topic_names import OFFSETS_TOPIC
-from kernel.trace.words import LEADER_DURING_DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
