@@ -212,8 +212,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     for row in by_runner:
         if row["kind"] == "process_ended":
             process_ends[row["target"]].append(row["t_ns"])
-    member_ends = _member_ends(members)
-    span = span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
+    member_ends, span = _member_ends(members), span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
     return Context(
         tolerance_ns=run.tolerance_ns,
         span=span,
