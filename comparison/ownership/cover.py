@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.ownership.fold import DELIVERY_PAUSE_NS_MAX, Key, Ownership
 from comparison.ownership.groups import Memberships
-from comparison.results.keys import BELIEVED, DELIVERING, FORMING
-from kernel.trace.words import LEADER_DURING_DELETE
+from comparison.results.keys import BELIEVED, DELIVERING, FORMING, LEADER_DURING_DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,6 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from comparison.pipeline.measured_members import Refused
     from comparison.pipeline.measured_offsets import FinalOffsets, Skip
+    from comparison.pipeline.measured_pauses import Pauses
     from comparison.results.run import FileIntegrity
 
 
@@ -379,6 +380,7 @@ class Measured:
     final_offsets: FinalOffsets | None = None
     memberless_ns: int = 0  #: how long partitions were wanted by a group without members
     skips: list[Skip] = field(default_factory=list)
+    pauses: Pauses | None = None
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     turnover: dict[int, Turnover] = field(default_factory=dict)
     begun: dict[tuple[int, str], Begun] = field(default_factory=dict)  #: by window and view

@@ -204,6 +204,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "skipped by a reset",
             is_part=True,
         ),
+        "pauses_dropped": Metric(
+            "",
+            "pauses of a partition that a rebalance dropped, though the same member got the partition back",
+            "pauses dropped by a rebalance",
+        ),
+        "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
+        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
             "records", "records delivered by a member that was not the owner", "delivered by a non-owner"

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-#: The leader of a partition whose topic has been deleted (LeaderAndIsr.LeaderDuringDelete); nobody leads: -1.
-LEADER_DURING_DELETE = -2
-
-
 class TimeSource(StrEnum):
     """By which clock a process ran: its machine's monotonic one, or that of a simulated world."""
 

@@ -213,6 +213,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
         "skipped": sum(each.records for each in measured.skips) if offsets is not None else None,
+        **{f"pauses_{name}": getattr(measured.pauses, name, None) for name in ("dropped", "moved", "outlasting")},
         "out_of_order": measured.out_of_order if measured.delivered else None,
     }
 

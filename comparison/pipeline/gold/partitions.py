@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from comparison.ownership.cover import cut, united
-from comparison.pipeline.gold import cover
+from comparison.pipeline.gold import cover, pauses
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
@@ -32,6 +32,7 @@ from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the
     PartitionOwners,
 )
 from comparison.pipeline.measured_offsets import FinalOffsets, Skip
+from comparison.pipeline.measured_pauses import Pauses  # noqa: TC001 - likewise
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -68,6 +69,7 @@ class PartitionFigures:
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     memberless_ns: int = 0  #: of all partitions
     skips: list[Skip] = field(default_factory=list)
+    pauses: Pauses | None = None
     started_behind: int = 0
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
@@ -107,6 +109,7 @@ def measure_partitions(
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         memberless_ns=memberless_ns,
         skips=skips,
+        pauses=pauses.pauses_of(bundle, context),
         started_behind=int(commits.starts_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
@@ -284,6 +287,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
         skips=[skip for part in parts for skip in part.skips],
+        pauses=pauses.added(part.pauses for part in parts),
         memberless_ns=sum(part.memberless_ns for part in parts),
         started_behind=sum(part.started_behind for part in parts),
         final_offsets=FinalOffsets(

@@ -23,12 +23,11 @@ from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.measured_members import Refused
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
-from comparison.pipeline.silver.rounds import phases_of, rounds_of
+from comparison.pipeline.silver.rounds import phases_of, rounds_of, whole_rounds
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
-from comparison.results.keys import WHOLE_RUN, place_of
+from comparison.results.keys import LEADER_DURING_DELETE, WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
 from kernel.topic_names import OFFSETS_TOPIC
-from kernel.trace.words import LEADER_DURING_DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,6 +135,7 @@ class Context:
     refusals: tuple[Refused, ...]
     phases: tuple[measured.MemberPhase, ...]
     attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
+    whole_rounds: Mapping[str, tuple[tuple[int, int], ...]]  #: when those that have ended began and ended, by group
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance
@@ -212,8 +212,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     for row in by_runner:
         if row["kind"] == "process_ended":
             process_ends[row["target"]].append(row["t_ns"])
-    member_ends = _member_ends(members)
-    span = span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
+    member_ends, span = _member_ends(members), span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
     return Context(
         tolerance_ns=run.tolerance_ns,
         span=span,
@@ -227,6 +226,7 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         phases=phases,
         attempts=_attempts(of_phases.get("attempt_ended"), runner),
         rounds=tuple(rounds),
+        whole_rounds=whole_rounds(rounds),
         takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
         keeps=run.design in INCREMENTAL,
         memberships=memberships,

@@ -218,6 +218,9 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
         if run.skips:
             skipped = _count(_metric(run, "skipped"), "record")
             yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
+    dropped = [(run.design, number(_metric(run, "pauses_dropped"))) for run in runs if _metric(run, "pauses_dropped")]
+    if dropped:
+        yield Finding(f"Pauses of a partition that a rebalance dropped and gave back: {_by_design(dropped)}.")
 
 
 def _places(run: Run) -> str:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from kernel.broker.cluster.cluster_view import NO_LEADER, ClusterSnapshot, Leadership, changed_topics
 from kernel.broker.storage.errors import Fenced, LogStopped, StorageError
 from kernel.broker.storage.internal_errors import log_stopped
-from kernel.trace.words import LEADER_DURING_DELETE
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: In the trace: the topic has been deleted. The name is Kafka's (LeaderAndIsr).
+LEADER_DURING_DELETE = -2
 #: Delays between attempts to lead after a disk error, while the partition is still ours: the first, and the longest.
 _RETRY_S, _RETRY_S_MAX = 0.5, 4.0
 

@@ -167,7 +167,7 @@ def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
                 strict=False,
             )
             found[key] |= {serial for offset, serial in pairs if offset not in not_due.get(key, ())}
-    return dict(found)
+    return {key: serials for key, serials in found.items() if serials}
 
 
 def coverage_by_number(events: list[Event], view: str) -> tuple[Coverage, FirstOverlap | None] | None:

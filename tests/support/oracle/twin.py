@@ -37,6 +37,7 @@ from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
+from tests.support.oracle.pauses import pauses_of
 from tests.support.oracle.silences import silences_of
 from tests.support.oracle.skips import skips_of
 
@@ -108,6 +109,7 @@ def measured_of(
     found.phases = oracle_rebalances.phases_of(usable)
     found.attempts = oracle_rebalances.attempts_of(usable)
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
+    found.pauses = pauses_of(usable, found.rounds, span)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
     found.course = oracle_course.course_of(usable, span)

@@ -191,6 +191,12 @@ class _Play:
             named = PARTITIONS[b % 3 :][: 1 + b // 6]
             self._by_stream(member, a // 4, f"partitions_{what}", t=" ".join(f"{t}{p}" for t, p in named))
 
+    def pause(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            topic, partition = PARTITIONS[b % 3]
+            what, cause = (("paused", ""), ("resumed", "asked"), ("resumed", "rebalance"))[b // 3]
+            self._by_stream(member, a // 4, f"partitions_{what}", t=f"{topic}{partition}", cause=cause)
+
     def rebalance(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
             step: tuple[str, dict[str, Any]] = (
@@ -503,6 +509,7 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.assign,
         _Play.revoke,
         _Play.lose,
+        _Play.pause,
         _Play.rebalance,
         _Play.acknowledge,
         _Play.deliver,
@@ -535,7 +542,7 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
 #: The most frequent actions.
 _OFTEN = (
     *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),
-    *("join_again", "rebalance_on", "rebalance_on", "gather", "gather"),
+    *("join_again", "rebalance_on", "rebalance_on", "gather", "gather", "pause", "pause"),
 )
 _NUMBERS = st.integers(0, 7)
 _STEP = st.tuples(st.sampled_from(PAUSES_NS), st.sampled_from([*VERBS, *_OFTEN]), _NUMBERS, _NUMBERS)
