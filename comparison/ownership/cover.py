@@ -54,6 +54,7 @@ class Wanted:
         self._known: set[Key] = set()
         self._counts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  #: since when, how many of a topic
         self._present: defaultdict[str, Presence] = defaultdict(Presence)  #: by group
+        self._ended: dict[str, int] = {}  #: when each process ended
         self._existing: defaultdict[tuple[str, int], Existence] = defaultdict(Existence)  #: by topic and partition
         self._first: dict[str, int] = {}  #: when what begins or ends the measured time was first seen
 
@@ -85,6 +86,7 @@ class Wanted:
 
     def _take_of_members(self, event: Event, t_ns: int) -> None:
         if event["kind"] == "process_ended":
+            self._ended[event["target"]] = t_ns
             for present in self._present.values():
                 present.end(event["target"], t_ns)
             return
@@ -96,6 +98,8 @@ class Wanted:
             self._first.setdefault("member", t_ns)
             if member:
                 present.come((process, member), t_ns)
+                if self._ended.get(process) == t_ns:  # it ended behind all that it did then
+                    present.end(process, t_ns)
 
     def span(self, now_ns: int) -> Stretch:
         """When the group is measured as running: from its first member on, if no runner says more; until now."""

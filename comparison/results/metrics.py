@@ -92,6 +92,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             of=CHANGES,
         ),
+        "standstill_s": Metric(
+            "s",
+            "longest time that records of a partition waited and nothing was delivered from it, owned or not",
+            "longest standstill, s",
+            AS_MEDIAN,
+            is_always_shown=True,
+            of=STRETCH,
+        ),
+        "standstill_partition_s": Metric(
+            "s", "such times of all partitions", "all of them, partition-s", AS_MEDIAN, is_part=True, of=STRETCH
+        ),
         "left_unnamed": Metric(
             "",
             "partitions without an owner at the end of the last change, by the authority",
@@ -266,6 +277,9 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
         "unowned_longest_s": ChangeMetric("s", "the longest such time of one partition"),
         "two_delivering_partition_s": ChangeMetric("s", "time that two members delivered the same partition"),
         "stalled_s": ChangeMetric("s", "time in which the whole group delivered nothing", is_spread=True),
+        "standstill_s": ChangeMetric(
+            "s", "longest time that records of a partition waited and nothing was delivered", is_spread=True
+        ),
         "attempts": ChangeMetric("", "attempts to rebalance"),
         "attempts_failed": ChangeMetric("", "attempts that failed"),
         "notifications": ChangeMetric("", "watch events delivered to members"),

@@ -155,6 +155,9 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
             _NS,
             null="it was never sent, or in former traces",
         ),
+        ("records_acked", "latency_ns"): C(
+            "from handing the records to the producer to the acknowledgement", _NS, null="in former traces"
+        ),
         ("counters_read", "latency_ns"): C("from sending the request to its answer", _NS, null="in former traces"),
         ("commit_answered", "outcome"): C("the result as the member sees it"),
         ("group_changed", "state"): C("the state of the group, by Kafka's names"),

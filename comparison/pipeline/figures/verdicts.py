@@ -22,8 +22,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from comparison.pipeline.figures import (
     addition_checks,
     application_checks,
@@ -35,10 +33,10 @@ from comparison.pipeline.figures import (
     refusals,
     reset_checks,
     split_checks,
+    standstill_checks,
     topic_checks,
     with_settings,
 )
-from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
 from comparison.pipeline.figures.design_traits import (
     DYNAMIC,
     HEARTBEATS,
@@ -50,9 +48,7 @@ from comparison.pipeline.figures.design_traits import (
     UNSTOPPED,
     WATCHING,
 )
-from comparison.results.keys import COMPLETE
-from comparison.results.outcomes import Kind, VerdictOutcome, worst
-from comparison.results.run import Run, Verdict
+from comparison.results.outcomes import Kind
 from kernel.designs import (
     ALL_AT_ONCE,
     CLASSIC,
@@ -74,10 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from comparison.pipeline.figures.deciding import CheckResult
+    from comparison.results.run import Run
 
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
-
 _NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 
 
@@ -290,6 +286,8 @@ CHECKS: tuple[Check, ...] = (
         reset_checks.resets_without_a_commit_only,
         key="offsets never expire",
     ),
+    Check("stands still though owned", Kind.HISTORY, DESIGN_NAMES, MISSED, standstill_checks.stands_still_though_owned),
+    Check("brokers hand over", Kind.PROMISE, DESIGN_NAMES, SEEN, standstill_checks.restarted_brokers_hand_over),
     Check("slow listener stops all", Kind.HISTORY, LISTENING, MISSED, application_checks.slow_listener_stops_all),
     Check("slow listener stops what moves", Kind.PROMISE, INCREMENTAL, MISSED, application_checks.stops_what_moves),
     Check("pauses dropped", Kind.HISTORY, LISTENING, MISSED, application_checks.pauses_dropped),
@@ -355,45 +353,3 @@ def has_several_ways(name: str) -> bool:
     """Whether it depends on the scenario how this check is decided."""
     ways = {(design, check.decide) for check in CHECKS if check.name == name for design in check.designs}
     return len(ways) > len({design for design, _ in ways})
-
-
-def judge(run: Run) -> Run:
-    """The run with its verdicts; unknown if no check covers it."""
-    covering = {(check.name, check.decide): check for check in reversed(CHECKS) if check.covers(run)}
-    checked = [_verdict(check, run) for check in CHECKS if covering.get((check.name, check.decide)) is check]
-    verdicts = [verdict for verdict in checked if verdict is not None]
-    return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
-
-
-def _verdict(check: Check, run: Run) -> Verdict | None:
-    result = check.decide(run)
-    if result is None:
-        return None
-    outcome, reason = result
-    if run.problems:
-        return _unknown(check, f"{_first_problem(run)}; as recorded: {reason}")
-    if len(run.groups) > 1 and check.decide in ABOUT_ONE_GROUP:
-        return _unknown(check, f"the run has {len(run.groups)} groups, this is about one; as recorded: {reason}")
-    kept, missed = check.kind is not Kind.HISTORY, check.failing is MISSED
-    open_ = {VerdictOutcome.EXPECTED: kept, VerdictOutcome.NOT_EXPECTED: missed}
-    if open_.get(outcome, False) and (doubt := _doubt(run)):
-        outcome, reason = VerdictOutcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
-    return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
-
-
-def _unknown(check: Check, reason: str) -> Verdict:
-    return Verdict(check=check.name, kind=check.kind, outcome=VerdictOutcome.UNKNOWN, reason=reason)
-
-
-def _first_problem(run: Run) -> str:
-    """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
-    first, *more = run.problems
-    return f"{first} (and {counted_noun(len(more), 'more problem')} of the trace)" if more else first
-
-
-def _doubt(run: Run) -> str:
-    """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
-    if run.outcome == COMPLETE:
-        return ""
-    ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-    return ends.get(run.outcome, "the trace does not say how the run ended")

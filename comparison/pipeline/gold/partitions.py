@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from comparison.ownership.cover import cut, united
-from comparison.pipeline.gold import cover, pauses
+from comparison.pipeline.gold import cover, pauses, standstills
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
@@ -25,6 +25,7 @@ from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.line_keys import Keys
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
 from comparison.pipeline.gold.skips import unpromised, without
+from comparison.pipeline.gold.standstills import standstills_of, stretches_by_key
 from comparison.pipeline.gold.turnover import added_kept, kept_through, owners_around
 from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the annotations
     FirstOverlap,
@@ -33,6 +34,7 @@ from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the
 )
 from comparison.pipeline.measured_offsets import FinalOffsets, Skip
 from comparison.pipeline.measured_pauses import Pauses  # noqa: TC001 - likewise
+from comparison.pipeline.measured_standstills import Standstills  # noqa: TC001 - likewise
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -69,6 +71,7 @@ class PartitionFigures:
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     memberless_ns: int = 0  #: of all partitions
     skips: list[Skip] = field(default_factory=list)
+    standstills: Standstills | None = None
     pauses: Pauses | None = None
     started_behind: int = 0
     final_offsets: FinalOffsets | None = None
@@ -109,6 +112,7 @@ def measure_partitions(
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         memberless_ns=memberless_ns,
         skips=skips,
+        standstills=standstills_of(bundle, believes, stretches_by_key(wanted, keys.meanings), context),
         pauses=pauses.pauses_of(bundle, context),
         started_behind=int(commits.starts_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
@@ -287,6 +291,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
         skips=[skip for part in parts for skip in part.skips],
+        standstills=standstills.added(part.standstills for part in parts),
         pauses=pauses.added(part.pauses for part in parts),
         memberless_ns=sum(part.memberless_ns for part in parts),
         started_behind=sum(part.started_behind for part in parts),

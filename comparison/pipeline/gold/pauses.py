@@ -11,13 +11,15 @@ from collections import defaultdict
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from comparison.pipeline.measured_pauses import Pauses
-from comparison.pipeline.silver.hindrances import PAUSED
+from comparison.pipeline.silver.arrays import tuples_of
+from comparison.pipeline.silver.hindrances import PAUSED, RESUMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Iterable, Sequence
 
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.reduce import Bundle
@@ -27,16 +29,17 @@ _COLUMNS = ("t_ns", "seq", "kind", "process", "stream", "group", "topic", "parti
 
 def pauses_of(bundle: Bundle, context: Context) -> Pauses | None:
     """Those of these partitions; None if nothing was paused."""
-    if not len(bundle.hindrances):
+    hindrances = bundle.hindrances.filter(pc.is_in(bundle.hindrances["kind"], pa.array((PAUSED, RESUMED))))
+    if not len(hindrances):
         return None
     assigned: defaultdict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
-    for t_ns, seq, kind, process, stream, *key in sorted(_rows(bundle.claims, _COLUMNS), key=lambda row: row[:2]):
+    for t_ns, seq, kind, process, stream, *key in sorted(tuples_of(bundle.claims, _COLUMNS), key=lambda row: row[:2]):
         if kind == "partitions_assigned":
             assigned[tuple(key)].append(((t_ns, seq), (process, stream)))
     rounds = {group: _Rounds(whole) for group, whole in context.whole_rounds.items()}
     dropped = moved = outlasting = 0
     since: dict[tuple[Any, ...], int] = {}
-    rows = sorted(_rows(bundle.hindrances, (*_COLUMNS, "cause")), key=lambda row: (row[3], row[1]))
+    rows = sorted(tuples_of(hindrances, (*_COLUMNS, "cause")), key=lambda row: (row[3], row[1]))
     for t_ns, seq, kind, process, stream, *key, cause in rows:
         pause = process, stream, *key
         if kind == PAUSED:
@@ -73,7 +76,3 @@ def added(parts: Iterable[Pauses | None]) -> Pauses | None:
     """Those of several sets of partitions together."""
     known = [part for part in parts if part is not None]
     return sum(known, Pauses()) if known else None
-
-
-def _rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in columns), strict=True)

@@ -102,6 +102,7 @@ def together(
         final_offsets=figures.final_offsets,
         memberless_ns=figures.memberless_ns,
         skips=figures.skips,
+        standstills=figures.standstills,
         pauses=figures.pauses,
         owners=figures.owners,
         turnover=sums.turnover,

@@ -96,11 +96,8 @@ class Delivered:
 
 def claims_of(tables: Tables, context: Context) -> pa.Table:
     """CLAIM_SCHEMA."""
-    found = [CLAIM_SCHEMA.empty_table()]
-    for kind in CLAIMS:
-        if kind in tables:
-            found += [by_partition(tables[kind], kind, context, CLAIM_SCHEMA)]
-    return pa.concat_tables(found)
+    found = [by_partition(tables[kind], kind, context, CLAIM_SCHEMA) for kind in CLAIMS if kind in tables]
+    return pa.concat_tables([CLAIM_SCHEMA.empty_table(), *found])
 
 
 def by_partition(table: pa.Table, kind: str, context: Context, schema: pa.Schema) -> pa.Table:
@@ -233,7 +230,9 @@ def _steps(
     at = intervals_of(context.span).numbers(t_ns)
     rows, final = ends(begins | starts(at))
     where = table.select([name for name, _ in _WHERE]).take(order[rows]).cast(pa.schema(_WHERE))
-    return pa.table([*where.columns, at[rows], first[rows], last[final] + 1], schema=STEP_SCHEMA)
+    # A process with several threads may trace in another order than it has read the clock.
+    when = [most.reduceat(t_ns, rows) for most in (np.minimum, np.maximum)] if len(rows) else [rows, rows]
+    return pa.table([*where.columns, at[rows], first[rows], last[final] + 1, *when], schema=STEP_SCHEMA)
 
 
 def owners_of(table: pa.Table) -> pa.ChunkedArray:

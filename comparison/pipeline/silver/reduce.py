@@ -53,11 +53,12 @@ _OF_OFFSETS = (*OFFSET_SCHEMA.names, "committed", "member", "stream")
 #: The columns that are needed of some kinds; of the others, only those that are counted by.
 _NEEDED: Mapping[str, Sequence[str]] = {
     "records_delivered": (*STRETCH_SCHEMA.names, "last", "serial_last"),
-    "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last"),
+    "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last", "latency_ns"),
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
     "zk_op": ("latency_ns",),
     bystanders.KIND: bystanders.NEEDED,
+    hindrances.REFUSED: (*hindrances.NEEDED, "topic", "partition"),
     **dict.fromkeys((hindrances.PAUSED, hindrances.RESUMED), (*hindrances.NEEDED, "partitions")),
     silences.KIND: silences.NEEDED,
     **dict.fromkeys(CLAIMS, _OF_CLAIMS),

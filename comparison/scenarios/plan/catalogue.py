@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.admitted import admitted
 from comparison.scenarios.plan.catalogue_application import APPLICATIONS
+from comparison.scenarios.plan.catalogue_brokers import BROKERS
 from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_refusals import REFUSALS
@@ -215,7 +216,9 @@ FAULTS = (
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
     {
         scenario.name: scenario
-        for scenario in (*FAULTS, *CHANGES, *APPLICATIONS, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)
+        for scenario in (
+            *(*FAULTS, *CHANGES, *BROKERS, *APPLICATIONS, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES),
+        )
     }
 )
 

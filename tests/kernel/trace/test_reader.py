@@ -183,7 +183,10 @@ def test_several_processes_are_merged_by_time(tmp_path: Path) -> None:
 @st.composite
 def _events(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     event = draw(ANY_EVENT)
-    return event["kind"], {name: value for name, value in event.items() if name not in COMMON_FIELDS or name == "cause"}
+    return event["kind"], {name: value for name, value in event.items() if name not in _OF_WRITER}
+
+
+_OF_WRITER = COMMON_FIELDS.keys() - {"cause"}
 
 
 @given(st.lists(_events(), max_size=5))

@@ -174,7 +174,7 @@ def coverage_by_number(events: list[Event], view: str) -> tuple[Coverage, FirstO
     """The coverage of one view of records in the whole run, and its first overlap; None without records."""
     delivered = delivered_numbers(events, view)
     acked = acked_numbers(events) if view == SERIALS else {}
-    if not delivered and not acked:
+    if not any(delivered.values()) and not any(acked.values()):
         return None
     held = doubled = 0
     gaps: set[tuple[Key, int]] = set()

@@ -40,6 +40,7 @@ from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
 from tests.support.oracle.pauses import pauses_of
 from tests.support.oracle.silences import silences_of
 from tests.support.oracle.skips import skips_of
+from tests.support.oracle.standstills import Standing
 
 MS = 1_000_000
 TOLERANCE_NS, TOLERANCE_ACROSS_BOOTS_NS = 1 * MS, 50 * MS
@@ -103,6 +104,7 @@ def measured_of(
     found.final_offsets = oracle_commits.final_offsets(usable)
     found.memberless_ns = memberless_ns(usable)
     found.skips, _ = skips_of(usable)
+    found.standstills = Standing(usable, span, believed, oracle_rebalances.phases_of(usable), found.faults).all(changed)
     found.silences = silences_of(usable, tolerance_ns)
     found.takeovers = oracle_commits.takeovers(usable)
     found.acting = oracle_commits.acting(usable)
