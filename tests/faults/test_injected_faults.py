@@ -23,7 +23,7 @@ from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Inject
 from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.screen.progress import RunProgress
-from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, ZOOKEEPER
+from kernel.designs import CONSUMER, COOPERATIVE, DELAYED, EAGER, SERVER, STATIC, ZOOKEEPER
 from kernel.trace.reader import read_trace
 from tests.support.runs.injected_faults import GROUPS, scenario_of
 
@@ -37,6 +37,8 @@ IN_CI = {
     "owner-znodes": ZOOKEEPER,
     "applications": CONSUMER,
     "membership": COOPERATIVE,
+    "listeners": SERVER,
+    "pauses": STATIC,
 }
 
 

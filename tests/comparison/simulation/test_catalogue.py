@@ -48,6 +48,8 @@ USUAL = [
     ("quorum-loss", DELAYED),
     ("session-expiry", ZOOKEEPER),
     ("flapping-member", STATIC),
+    ("slow-listener", EAGER),
+    ("paused-partition", CONSUMER),
 ]
 #: The design in which `make test` injects each group of faults.
 USUAL_GROUPS = {
@@ -57,6 +59,8 @@ USUAL_GROUPS = {
     "owner-znodes": ZOOKEEPER,
     "applications": EAGER,
     "membership": SERVER,
+    "listeners": ZOOKEEPER,
+    "pauses": COOPERATIVE,
 }
 
 
