@@ -11,7 +11,7 @@ from comparison.interruptible import run
 from comparison.near_paths import path_complaint
 from comparison.scenarios.plan.catalogue import judged_by, scenario_named
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import ConfigurationError, EnvironmentFault

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from comparison.fuzzing.verdicts import promises_alone
-from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.judging import judge
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from comparison.fuzzing.schedule import Schedule
 from comparison.fuzzing.situation import START, Situation, outlasts
-from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
+from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.links import DEFAULT, PRESETS, PRIORITIES, canonical
 from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.points import POINTS, points_of_members
+from comparison.scenarios.plan.targets import TargetKind
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,

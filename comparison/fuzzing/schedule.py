@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.applicability import why_not
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.fields import default_of
 from comparison.scenarios.plan.links import DEFAULT
 from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie
@@ -16,6 +15,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.request import RunRequest
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step_names import name_of
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from comparison.fuzzing.schedule import GROUP, SESSION_MS, SETTINGS
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import FAULTS, TargetKind, check, kind_of
+from comparison.scenarios.plan.faults import FAULTS, check
 from comparison.scenarios.plan.membership_vocabulary import CopyWithZombie, Resubscribe
 from comparison.scenarios.plan.points import POINTS, points_of_members
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutAuthority,

@@ -3,7 +3,7 @@
 An *overlap* is a maximal stretch in which a partition has two or more holders, which may change; it counts only if all
 of it is longer than what clocks can tell. A *gap* is a stretch in which nobody has a partition that its group should
 have: one that its members or its authority named, that has acknowledged records, or that the runner announced; while
-the group is measured as running and has a member, and as long as it wants the topic.
+the group is measured as running and has a member, and as long as the topic exists and the group wants it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from comparison.ownership.fold import DELIVERY_PAUSE_NS_MAX, Key, Ownership
 from comparison.ownership.groups import Memberships
-from comparison.results.keys import BELIEVED, DELIVERING, FORMING
+from comparison.results.keys import BELIEVED, DELIVERING, FORMING, LEADER_DURING_DELETE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     #: From a moment until another one, which is not part of it.
     Stretch = tuple[int, int]
 
+#: Before every event.
+_ALWAYS = -1 << 61
 #: Below this no two moments of one machine are called apart: the transaction log has milliseconds.
 TOLERANCE_NS = 1_000_000
 #: The same between machines, or boots, that only wall clocks tie together.
@@ -52,6 +54,8 @@ class Wanted:
         self._known: set[Key] = set()
         self._counts: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  #: since when, how many of a topic
         self._present: defaultdict[str, Presence] = defaultdict(Presence)  #: by group
+        self._ended: dict[str, int] = {}  #: when each process ended
+        self._existing: defaultdict[tuple[str, int], Existence] = defaultdict(Existence)  #: by topic and partition
         self._first: dict[str, int] = {}  #: when what begins or ends the measured time was first seen
 
     def take(self, event: Event, t_ns: int) -> None:
@@ -72,6 +76,8 @@ class Wanted:
                 self._known |= {Key(group, event["topic"], n) for group in readers for n in range(event["wanted"])}
             case "member_started" | "member_closed" | "process_ended":
                 self._take_of_members(event, t_ns)
+            case "leader_changed":
+                self._existing[event["topic"], event["partition"]].take(event, t_ns)
             case "change_started" | "fault_started" | "stage_entered" | "run_ended":
                 if begins(event):
                     self._first.setdefault("begin", t_ns)
@@ -80,6 +86,7 @@ class Wanted:
 
     def _take_of_members(self, event: Event, t_ns: int) -> None:
         if event["kind"] == "process_ended":
+            self._ended[event["target"]] = t_ns
             for present in self._present.values():
                 present.end(event["target"], t_ns)
             return
@@ -91,6 +98,8 @@ class Wanted:
             self._first.setdefault("member", t_ns)
             if member:
                 present.come((process, member), t_ns)
+                if self._ended.get(process) == t_ns:  # it ended behind all that it did then
+                    present.end(process, t_ns)
 
     def span(self, now_ns: int) -> Stretch:
         """When the group is measured as running: from its first member on, if no runner says more; until now."""
@@ -114,8 +123,35 @@ class Wanted:
             ends = [t_ns for t_ns, _ in counts[1:]] + [span[1]]
             pairs = zip(counts, ends, strict=True)
             wanted = ((from_ns, until_ns) for (from_ns, count), until_ns in pairs if key.partition < count)
-            found[key] = united(cut(wanted, *span))
+            exists = self._existing[key.topic, key.partition].stretches(span[1])
+            found[key] = [part for each in united(cut(wanted, *span)) for part in cut(exists, *each)]
         return found
+
+
+class Existence:
+    """When a partition existed, by what its leaders traced: from the first one until its topic was deleted, and so on.
+
+    It has existed before if the first one traced does not lead it in its first epoch.
+    """
+
+    def __init__(self) -> None:
+        self._since: int | None = _ALWAYS
+        self._over: list[Stretch] = []
+        self._is_known = False
+
+    def take(self, event: Event, t_ns: int) -> None:
+        """A `leader_changed` about it."""
+        if event["leader"] == LEADER_DURING_DELETE and self._since is not None:
+            self._over.append((self._since, t_ns))
+            self._since = None
+        elif event["leader"] >= 0 and (self._since is None or (not self._is_known and event["leader_epoch"] == 0)):
+            self._since = t_ns
+        self._is_known = True
+
+    def stretches(self, until_ns: int) -> list[Stretch]:
+        """Until that moment; none is empty."""
+        now = [(self._since, until_ns)] if self._since is not None and self._since < until_ns else []
+        return [(low, high) for low, high in self._over if low < high] + now
 
 
 class Presence:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.pipeline.figures.assemble import assemble
-from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.judging import judge
 from comparison.pipeline.measured import Measured, ProcessEnded
 from comparison.results.run import FileIntegrity as FileFound
 from comparison.wrong_data import what_was_raised

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from comparison.pipeline.measured_members import Refused
+    from comparison.pipeline.measured_members import Refused, Silence
     from comparison.pipeline.measured_offsets import FinalOffsets, Skip
+    from comparison.pipeline.measured_pauses import Pauses
+    from comparison.pipeline.measured_standstills import Standstills
     from comparison.results.run import FileIntegrity
 
 
@@ -133,13 +135,6 @@ class GroupMemberLeft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 GroupEvent = GroupChanged | GroupMemberLeft
-
-
-class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """A member's session was ended, so long at most after its authority last heard from it."""
-
-    t_ns: int
-    longest_ns: int
 
 
 class MemberFailed(msgspec.Struct, frozen=True, kw_only=True):
@@ -379,6 +374,8 @@ class Measured:
     final_offsets: FinalOffsets | None = None
     memberless_ns: int = 0  #: how long partitions were wanted by a group without members
     skips: list[Skip] = field(default_factory=list)
+    standstills: Standstills | None = None  #: None: nobody traced which records waited when
+    pauses: Pauses | None = None
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     turnover: dict[int, Turnover] = field(default_factory=dict)
     begun: dict[tuple[int, str], Begun] = field(default_factory=dict)  #: by window and view

@@ -1,4 +1,4 @@
-"""What was measured of members that their groups refused; a part of `Measured`."""
+"""What was measured of members that their groups refused, or gave up; a part of `Measured`."""
 
 from __future__ import annotations
 
@@ -14,3 +14,10 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     t_ns: int
     admitted_ns: int | None = None
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True):
+    """A member's session was ended, so long at most after its authority last heard from it."""
+
+    t_ns: int
+    longest_ns: int

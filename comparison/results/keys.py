@@ -19,6 +19,9 @@ RESTART = "restart"
 #: How an attempt to rebalance ended, as in the trace: it claimed everything, or met another member's claim.
 OK, CONFLICT = "ok", "conflict"
 
+#: Who leads a partition whose topic has been deleted, as in the trace.
+LEADER_DURING_DELETE = -2
+
 #: The pseudo phase that is a whole rebalance, from its start to its end.
 WHOLE = "rebalance"
 #: The outcome of a run that went to its end.

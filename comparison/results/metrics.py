@@ -92,6 +92,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             of=CHANGES,
         ),
+        "standstill_s": Metric(
+            "s",
+            "longest time that records of a partition waited and nothing was delivered from it, owned or not",
+            "longest standstill, s",
+            AS_MEDIAN,
+            is_always_shown=True,
+            of=STRETCH,
+        ),
+        "standstill_partition_s": Metric(
+            "s", "such times of all partitions", "all of them, partition-s", AS_MEDIAN, is_part=True, of=STRETCH
+        ),
         "left_unnamed": Metric(
             "",
             "partitions without an owner at the end of the last change, by the authority",
@@ -204,6 +215,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "skipped by a reset",
             is_part=True,
         ),
+        "pauses_dropped": Metric(
+            "",
+            "pauses of a partition that a rebalance dropped, though the same member got the partition back",
+            "pauses dropped by a rebalance",
+        ),
+        "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
+        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
             "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
@@ -259,6 +277,9 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
         "unowned_longest_s": ChangeMetric("s", "the longest such time of one partition"),
         "two_delivering_partition_s": ChangeMetric("s", "time that two members delivered the same partition"),
         "stalled_s": ChangeMetric("s", "time in which the whole group delivered nothing", is_spread=True),
+        "standstill_s": ChangeMetric(
+            "s", "longest time that records of a partition waited and nothing was delivered", is_spread=True
+        ),
         "attempts": ChangeMetric("", "attempts to rebalance"),
         "attempts_failed": ChangeMetric("", "attempts that failed"),
         "notifications": ChangeMetric("", "watch events delivered to members"),

@@ -125,6 +125,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     kept_shown: int | None  #: of these, in rounds that lasted long enough to show deliveries
     kept_delivered: int | None  #: of these, delivered in the middle of the round
     stalled_s: float | None  #: seconds of bins without a record; None: no load, or too late in the run
+    #: The longest that records of a partition waited without a delivery; None: nobody traced which records waited.
+    standstill_s: float | None = None
     attempts: int
     attempts_failed: int
     target_attempts: int = 0  #: of these, of the member that the runner says the change is about
@@ -225,6 +227,17 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: float
 
 
+class Standstill(msgspec.Struct, frozen=True, kw_only=True):
+    """The longest time in which records of a partition waited and nothing was delivered from it."""
+
+    group: str
+    topic: str
+    partition: int
+    from_ms: float
+    until_ms: float
+    causes: dict[str, float]  #: of it, in seconds; see comparison.results.causes
+
+
 class FileIntegrity(msgspec.Struct, frozen=True, kw_only=True):
     """One trace file, and whether it is whole; see kernel.trace.integrity. One that is missing has only problems."""
 
@@ -281,6 +294,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     bystanders: list[Bystander] = []  #: empty without a bystander
     copies: list[Copies] = []  #: in order
     skips: list[Skipped] = []  #: by partition, in order
+    standstills: list[Standstill] = []  #: of the partitions with the longest ones, the longest first
+    standstill_causes: dict[str, float] = {}  #: of all standstills, in seconds over all partitions
     coordinators: list[Term]  #: in order; empty without a coordinator, or if leadership was not traced
     overlaps: list[Overlap]
     failures: list[str]

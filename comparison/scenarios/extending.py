@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from comparison.scenarios.plan.faults import Choice, Fault, Number, TargetKind, add_fault
+from comparison.scenarios.plan.faults import Choice, Fault, Number, add_fault
 from comparison.scenarios.plan.fields import types_of
 from comparison.scenarios.plan.step import OwnStep, Step
 from comparison.scenarios.plan.step_names import add_step
+from comparison.scenarios.plan.targets import TargetKind
 from comparison.scenarios.run.injections import add_performer
 from comparison.scenarios.run.own_code import guarded
 from comparison.scenarios.run.performer import Performer

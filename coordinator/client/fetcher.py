@@ -76,7 +76,9 @@ class _Queue:
     records: deque[Record] = field(default_factory=deque)
     stopped: bool = False  #: being revoked, or without a usable offset
     stale: bool = False  #: its leader must be looked up before the next fetch
+    sought: bool = False  #: its leader has been looked up
     corrupt: str = ""  #: why the batch after `records` cannot be read
+    refused: str = ""  #: why the last fetch brought nothing
 
 
 def _chosen(
@@ -117,7 +119,7 @@ class Fetcher:
             queue = _Queue(stream, member, tp, offset, offset)
             self._queues[stream, tp] = queue
             if offset is not None:
-                self._emit_start(queue, offset)
+                self._emit(queue, "position_started", offset=offset)
         self._dispatch()
 
     def seek(self, stream: int, tp: TopicPartition, offset: int) -> None:
@@ -211,26 +213,19 @@ class Fetcher:
 
     def _emit_delivered(self, queue: _Queue, records: tuple[Record, ...]) -> None:
         for first, last, serial_first, serial_last in runs(records):
-            self._tracer.emit(
-                "records_delivered",
-                member=queue.member,
-                stream=queue.stream,
-                topic=queue.tp.topic,
-                partition=queue.tp.partition,
-                first=first,
-                last=last,
-                serial_first=serial_first,
-                serial_last=serial_last,
-            )
+            serials = {"serial_first": serial_first, "serial_last": serial_last}
+            self._emit(queue, "records_delivered", first=first, last=last, **serials)
 
-    def _emit_start(self, queue: _Queue, offset: int) -> None:
+    def _emit(self, queue: _Queue, kind: str, **fields: str | int | None) -> None:
+        place = queue.tp
         self._tracer.emit(
-            "position_started",
+            kind,
             member=queue.member,
             stream=queue.stream,
-            topic=queue.tp.topic,
-            partition=queue.tp.partition,
-            offset=offset,
+            cause="",
+            topic=place.topic,
+            partition=place.partition,
+            **fields,
         )
 
     # -- fetching -----------------------------------------------------------------------------------------------------
@@ -245,7 +240,7 @@ class Fetcher:
                 continue
             node = None if queue.stale else self._client.leader_of(queue.tp)
             if node is None:
-                queue.stale = True
+                self._set_stale(queue, "LEADER_NOT_AVAILABLE" if queue.sought and not queue.stale else queue.refused)
                 self._refresh_soon()
             elif node not in self._fetching:
                 wanted.setdefault(node, {}).setdefault(queue.tp, queue)
@@ -286,14 +281,11 @@ class Fetcher:
                 timeout_ms=config.request_timeout_ms,
                 committed=config.isolation_level == READ_COMMITTED,
             )
-        except Unavailable:
+        except (Unavailable, ProtocolError) as error:
+            if is_malformed := isinstance(error, ProtocolError):
+                self._fail(f"broker {node} sent a malformed response to Fetch: {error}")
             for queue in queues.values():
-                queue.stale = True
-            return
-        except ProtocolError as error:
-            self._fail(f"broker {node} sent a malformed response to Fetch: {error}")
-            for queue in queues.values():
-                queue.stale = True
+                self._set_stale(queue, "CORRUPT_MESSAGE" if is_malformed else "NETWORK_EXCEPTION")
             return
         for tp, fetched in answer.items():
             self._store(queues[tp], fetched)
@@ -307,6 +299,7 @@ class Fetcher:
         if fetched.error:
             self._refused(queue, fetched.error)
             return
+        queue.refused = ""
         queue.records.extend(fetched.records)
         queue.next_fetch = fetched.next_offset
         if not queue.records:
@@ -344,19 +337,18 @@ class Fetcher:
             queue.next_fetch = offset
             if not queue.records:
                 queue.position = offset
-            self._tracer.emit(
-                "position_reset",
-                member=queue.member,
-                stream=queue.stream,
-                topic=tp.topic,
-                partition=tp.partition,
-                offset=offset,
-                reset=policy,
-            )
-            self._emit_start(queue, offset)
+            self._emit(queue, "position_reset", offset=offset, reset=policy)
+            self._emit(queue, "position_started", offset=offset)
+
+    def _set_stale(self, queue: _Queue, error: str) -> None:
+        """Its leader must be looked up again; `error` is Kafka's name for why."""
+        queue.stale = True
+        if error != queue.refused:
+            queue.refused = error
+            self._emit(queue, "fetch_refused", error=error)
 
     def _refused(self, queue: _Queue, error: str) -> None:
-        queue.stale = True
+        self._set_stale(queue, error)
         if error not in _CURED_BY_METADATA:
             self._fail(f"{queue.tp} cannot be read: {error}")
 
@@ -387,7 +379,7 @@ class Fetcher:
         if not task.cancelled():
             task.result()
         for queue in self._queues.values():
-            queue.stale = False
+            queue.stale, queue.sought = False, True
         self._dispatch()
 
     async def close(self) -> None:

@@ -91,7 +91,7 @@ FIELDS: Mapping[str, Column] = MappingProxyType(
         "id": C(_MEMBER),
         "last": C("offset of the last record", "offset"),
         "latency_ns": C("from sending the request to its answer", _NS),
-        "leader": C("id of the leading broker; -1 for none"),
+        "leader": C("id of the leading broker; -1 for none, -2 when the topic has been deleted"),
         "leader_epoch": C("Kafka's leader epoch"),
         "link": C("name of the link"),
         "members": C("number of members of the group afterwards"),
@@ -154,6 +154,9 @@ OF_KIND: Mapping[tuple[str, str], Column] = MappingProxyType(
             "from sending the request to its answer, or to its failure",
             _NS,
             null="it was never sent, or in former traces",
+        ),
+        ("records_acked", "latency_ns"): C(
+            "from handing the records to the producer to the acknowledgement", _NS, null="in former traces"
         ),
         ("counters_read", "latency_ns"): C("from sending the request to its answer", _NS, null="in former traces"),
         ("commit_answered", "outcome"): C("the result as the member sees it"),

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.faults import FAULTS, LINKS, Number, TargetKind
+from comparison.scenarios.plan.faults import FAULTS, Number
+from comparison.scenarios.plan.targets import LINKS, TargetKind
 from docs.generators.pages import DOCS, filled, markdown_table
 from kernel.designs import DESIGN_NAMES
 

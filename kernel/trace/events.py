@@ -132,6 +132,7 @@ PHASES = (
     "backoff",  # waiting after a failed attempt
 )
 
+_RECORDS = {"topic": TEXT, **dict.fromkeys(("partition", "first", "last", "serial_first", "serial_last"), INT)}
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         # -- the runner: what the scenario did to the group ------------------------------------------------------
@@ -166,13 +167,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "records_acked": _kind(
             "The broker acknowledged records at offsets first to last of a partition. Each carries a serial number, "
-            "serial_first to serial_last.",
-            topic=TEXT,
-            partition=INT,
-            first=INT,
-            last=INT,
-            serial_first=INT,
-            serial_last=INT,
+            "serial_first to serial_last. They had been handed to the producer `latency_ns` before.",
+            **_RECORDS,
+            latency_ns=INT,
+            optional="latency_ns",
         ),
         "copies_read": _kind(
             "What a read_committed reader found of the copies of an application that was frozen and replaced.",
@@ -251,12 +249,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "records_delivered": _kind(
             "One poll returned these records: consecutive offsets with consecutive serial numbers (null for records "
             "without them).",
-            topic=TEXT,
-            partition=INT,
-            first=INT,
-            last=INT,
-            serial_first=INT,
-            serial_last=INT,
+            **_RECORDS,
             optional="serial_first serial_last",
         ),
         "position_reset": _kind(
@@ -268,6 +261,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "position_started": _kind(
             "Delivery of a partition starts at this offset.", topic=TEXT, partition=INT, offset=INT
+        ),
+        "fetch_refused": _kind(
+            "No records of a partition could be fetched: the broker refused, or could not be reached. Traced when it "
+            "begins, not for each attempt.",
+            topic=TEXT,
+            partition=INT,
+            error=TEXT,
         ),
         "commit_answered": _kind(
             "The result of a commit as the member sees it.",

@@ -5,6 +5,8 @@ other. Ours sends OffsetFetch and OffsetCommit version 2, 0.8.2.2 version 1, 1.1
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -217,3 +219,38 @@ async def test_unknown_position_overwrites_a_known_one(bed, kind):
             await reader.commit()
             assert await made.in_kafka() == NO_OFFSET
         assert await made.in_zookeeper() is None
+
+
+#: As most applications that want only what is new: the log's end if there is no offset, and commits of their own.
+FROM_THE_END = {"auto.offset.reset": "largest", "auto.commit.enable": "false"}
+
+
+async def first_read(made: Bed, reader: Reader, end: int) -> tuple[int, int]:
+    """Send one record after the other until the reader gets one; returns its offset, and the log's end."""
+    for offset in itertools.count(end):
+        await made.produce(range(offset, offset + 1))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                return (await reader.read(1))[0], offset + 1
+    raise AssertionError("an endless loop has ended")
+
+
+@pytest.mark.parametrize(("first", "second"), [(OURS, OURS), (OLD, OLD), (LAST, LAST), (OLD, OURS), (OURS, LAST)])
+async def test_what_comes_between_two_owners_is_skipped_before_the_first_commit(bed, first, second):
+    """The scenario uncommitted-reset: nothing failed, and nobody delivers what came in between."""
+    async with bed(f"between-{first}-{second}") as made:
+        await made.produce(range(10))
+        async with made.joined(first, "c1", FROM_THE_END) as reader:
+            start, end = await first_read(made, reader, 10)
+            assert start >= 10
+        assert await made.in_zookeeper() is None
+        await made.produce(range(end, end + 10))
+        async with made.joined(second, "c2", FROM_THE_END) as reader:
+            start, _ = await first_read(made, reader, end + 10)
+            assert start >= end + 10
+            await reader.commit()
+        committed = await made.in_zookeeper()
+        assert committed is not None
+        await made.produce(range(committed, committed + 10))
+        async with made.joined(second, "c3", FROM_THE_END) as reader:
+            assert await reader.read(10) == list(range(committed, committed + 10))

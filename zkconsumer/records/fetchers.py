@@ -102,14 +102,13 @@ class Fetcher:
         except RebalanceLabError as error:
             log.info("fetching from %s failed, looking for new leaders: %s", self.broker, error)
             async with self._partitions:
-                self._lose(list(self._infos))
+                self._lose(dict.fromkeys(self._infos, "NETWORK_EXCEPTION"))
             return
         self._left_out = frozenset(
             tp for tp, part in fetched.items() if not part.data and part.high_watermark > wanted[tp] and not part.error
         )
         async with self._partitions:
-            lost = [tp for tp, part in fetched.items() if not await self._handle(tp, wanted[tp], part)]
-            self._lose(lost)
+            self._lose({tp: part.error for tp, part in fetched.items() if not await self._handle(tp, wanted[tp], part)})
 
     async def _fetch(
         self, connection: BrokerConnection, wanted: Mapping[TopicPartition, int]
@@ -161,22 +160,24 @@ class Fetcher:
             if error:
                 raise Retriable(f"{self.broker} does not know the offsets of {info.topic_partition}: {error}")
             info.fetched = info.consumed = offset
-            self._emit("position_reset", info, offset, reset=self._config.auto_offset_reset)
+            self._emit("position_reset", info, offset=offset, reset=self._config.auto_offset_reset)
 
-    def _lose(self, partitions: Sequence[TopicPartition]) -> None:
-        for tp in partitions:
+    def _lose(self, refused: Mapping[TopicPartition, str]) -> None:
+        """Give back these partitions; Kafka's name for why."""
+        for tp, error in refused.items():
             del self._offsets[tp]
-        if partitions:
-            self._give_back([self._infos.pop(tp) for tp in partitions])
+            self._emit("fetch_refused", self._infos[tp], error=error)
+        if refused:
+            self._give_back([self._infos.pop(tp) for tp in refused])
 
     # -- trace -----------------------------------------------------------------------------------------------------
 
     def _emit_started(self, info: PartitionInfo) -> None:
         if not info.started:
             info.started = True
-            self._emit("position_started", info, info.fetched)
+            self._emit("position_started", info, offset=info.fetched)
 
-    def _emit(self, kind: str, info: PartitionInfo, offset: int, **more: str) -> None:
+    def _emit(self, kind: str, info: PartitionInfo, **more: str | int) -> None:
         tp = info.topic_partition
         self._tracer.emit(
             kind,
@@ -185,7 +186,6 @@ class Fetcher:
             cause="",
             topic=tp.topic,
             partition=tp.partition,
-            offset=offset,
             **more,
         )
 

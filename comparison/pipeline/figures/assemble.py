@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from comparison.pipeline.figures.bystanders import bystander_metrics, bystanders_of
 from comparison.pipeline.figures.catching_up import scale_out_metrics
@@ -20,6 +21,7 @@ from comparison.pipeline.figures.server_counters import compare_counters
 from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
 from comparison.pipeline.measured import CopiesRead, RunEnded, RunStarted, StageEntered
+from comparison.results.causes import Cause
 from comparison.results.keys import (
     AUTHORITY,
     BELIEVED,
@@ -32,12 +34,13 @@ from comparison.results.keys import (
     WHOLE_RUN,
 )
 from comparison.results.outcomes import VerdictOutcome
-from comparison.results.run import Change, Copies, Overlap, Run, Skipped
+from comparison.results.run import Change, Copies, Overlap, Run, Skipped, Standstill
 from kernel.clock import NS_PER_MS, in_ms, in_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from comparison.pipeline import measured_standstills
     from comparison.pipeline.bronze.runs import TraceRun
     from comparison.pipeline.measured import FirstOverlap, Measured
     from comparison.pipeline.measured_offsets import Skip
@@ -64,6 +67,7 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
     if not is_complete:
         changes = _cut_short(changes)
     drained = any(isinstance(event, StageEntered) and event.stage == "final" for event in measured.runner)
+    stood = measured.standstills
     metrics = _metrics(measured, whole, [c for c in changes if c.change != FORMING])
     return Run(
         path=run.path,
@@ -98,6 +102,8 @@ def assemble(run: TraceRun, measured: Measured) -> Run:
         bystanders=bystanders_of(measured),
         copies=[msgspec.convert(event.detail, Copies) for event in measured.runner if isinstance(event, CopiesRead)],
         skips=[_skipped(each) for each in measured.skips],
+        standstills=[_standstill(each) for each in stood.longest] if stood is not None else [],
+        standstill_causes=_by_cause(stood.causes) if stood is not None else {},
         coordinators=terms(measured.takeovers, measured.acting),
         overlaps=[
             _overlap(measured.first_overlaps[view], view)
@@ -208,11 +214,17 @@ def _left_unnamed(measured: Measured) -> float | None:
 def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
     serials, offsets = (measured.coverage.get((WHOLE_RUN, view)) for view in (SERIALS, OFFSETS))
     numbered = serials is not None and serials.held > 0
+    stood = measured.standstills
     return {
         "delivered": float(offsets.held + offsets.doubled) if offsets is not None else None,
         "duplicates": offsets.doubled if offsets is not None else None,
         "lost": serials.gap if serials is not None and numbered else None,
+        "standstill_s": None
+        if stood is None
+        else in_s(max((each.until_ns - each.from_ns for each in stood.longest), default=0)),
+        "standstill_partition_s": None if stood is None else in_s(sum(stood.causes.values())),
         "skipped": sum(each.records for each in measured.skips) if offsets is not None else None,
+        **{f"pauses_{name}": getattr(measured.pauses, name, None) for name in ("dropped", "moved", "outlasting")},
         "out_of_order": measured.out_of_order if measured.delivered else None,
     }
 
@@ -235,18 +247,18 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
 
 
 def _skipped(skip: Skip) -> Skipped:
-    return Skipped(
-        group=skip.group,
-        topic=skip.topic,
-        partition=skip.partition,
-        first=skip.first,
-        end=skip.end,
-        records=skip.records,
-        reset=skip.reset,
-        committed=skip.committed,
-        by=skip.by,
-        at_ms=in_ms(skip.t_ns),
-    )
+    fields = asdict(skip)
+    return Skipped(at_ms=in_ms(fields.pop("t_ns")), **fields)
+
+
+def _standstill(standstill: measured_standstills.Standstill) -> Standstill:
+    fields = asdict(standstill)
+    from_ms, until_ms = (in_ms(fields.pop(name)) for name in ("from_ns", "until_ns"))
+    return Standstill(from_ms=from_ms, until_ms=until_ms, **fields | {"causes": _by_cause(standstill.causes)})
+
+
+def _by_cause(causes: Mapping[str, int]) -> dict[str, float]:
+    return {cause.value: in_s(causes[cause]) for cause in Cause if cause in causes}
 
 
 def _overlap(first: FirstOverlap, view: str) -> Overlap:

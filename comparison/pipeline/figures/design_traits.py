@@ -14,6 +14,8 @@ NAMELESS = (ZOOKEEPER, *LEAVING)
 WATCHING = tuple(design for design in DESIGN_NAMES if design not in CLASSIC)
 #: Designs in which any change of the members stops all partitions.
 STOPPING = (ZOOKEEPER, SERVER, *ALL_AT_ONCE)
+#: Of these, those whose consumers call listeners and can pause.
+LISTENING = (SERVER, *ALL_AT_ONCE)
 #: Their members' sessions are the coordinator's.
 HEARTBEATS = tuple(design for design in COORDINATED if design != SERVER)
 #: Their members do not stop when they lose ZooKeeper; come back under another id.

@@ -8,7 +8,7 @@ from comparison.pipeline.figures import model, shares
 from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
-from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered
+from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered, Turnover
 from comparison.pipeline.silver.counts import SYNC
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
@@ -31,6 +31,9 @@ RECORDS_A_ROUND_MIN = 4
 _TYPES = dict.fromkeys((PREPARING, COMPLETING), "classic") | dict.fromkeys(("Assigning", "Reconciling"), "consumer")
 
 
+_NONE_TURNED_OVER = Turnover(moved=0, stopped=0, stopped_kept=0)
+
+
 class RunKind(NamedTuple):
     """The kind of a run: its design and parameters."""
 
@@ -42,11 +45,10 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
     """The figures of one change or fault."""
     believed = measured.coverage.get((window.window, BELIEVED))
     delivering = measured.coverage.get((window.window, DELIVERING))
-    turnover = measured.turnover.get(window.window)
+    turnover = measured.turnover.get(window.window, _NONE_TURNED_OVER)
     owners = measured.owners.get(window.window)
     named_ns = counts.first_ns("authority_named")
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
-    moved, stopped = (turnover.moved, turnover.stopped) if turnover is not None else (0, 0)
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
     is_measured = measured.span is not None and window.from_ns >= measured.span.start_ns
     target, predicted = _target(measured, window), run.parameters.get("counts_predicted", True)
@@ -54,8 +56,8 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         change=window.change,
         members=window.members,
         rounds=len(rounds),
-        stopped=stopped,
-        moved=moved,
+        stopped=turnover.stopped,
+        moved=turnover.moved,
         owners=owners,
         leader_went=_leader_before(measured, window) == target != "",
     )
@@ -74,16 +76,17 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         unowned_partition_s=in_s(believed.gap if believed else 0) if is_measured else None,
         unowned_longest_s=in_s((believed.gap_longest or 0) if believed else 0) if is_measured else None,
         two_delivering_partition_s=in_s(delivering.doubled) if delivering is not None else 0.0,
-        moved=moved if owners else None,
+        moved=turnover.moved if owners else None,
         moved_minimum=_moved_minimum(measured, window, owners),
         balance=shares.balance(measured, window, run.parameters),
         unsubscribed=shares.unsubscribed(measured, window, run.parameters),
-        stopped=stopped,
-        stopped_kept=turnover.stopped_kept if turnover is not None else 0,
+        stopped=turnover.stopped,
+        stopped_kept=turnover.stopped_kept,
         kept=kept,
         kept_shown=kept_shown,
         kept_delivered=kept_delivered,
         stalled_s=_stalled_s(measured, window),
+        standstill_s=_standstill_s(measured, window) if is_measured else None,
         attempts=counts.sum("attempt_ended"),
         attempts_failed=counts.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
         **_tried(measured, window, target),
@@ -230,6 +233,10 @@ def _drained_ns(measured: Measured, span: RunSpan) -> int:
     """When the load ended."""
     stages = (event for event in measured.runner if isinstance(event, StageEntered))
     return min((event.t_ns for event in stages if event.stage in ("drain", "final")), default=span.end_ns)
+
+
+def _standstill_s(measured: Measured, window: ChangeWindow) -> float | None:
+    return in_s(measured.standstills.by_window.get(window.window, 0)) if measured.standstills is not None else None
 
 
 def _stalled_s(measured: Measured, window: ChangeWindow) -> float | None:

@@ -12,8 +12,7 @@ A fix that is switched on (`fix.*` of the zookeeper design) changes a check: the
 happen, or is not judged where the fix only makes it rarer. Counts are predicted only without fixes.
 
 A check that could not run is unknown, never a pass. A run that was cut short, or lost part of its trace, is judged
-only by what it shows. A promise that it seems to have kept is unknown, and so is anything that did not happen before
-the run ended.
+only by what it shows. A promise that it seems to have kept is unknown, and so is what had not happened by its end.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from comparison.pipeline.figures import (
     addition_checks,
+    application_checks,
     changeover_checks,
     checks,
     group_checks,
@@ -35,23 +33,22 @@ from comparison.pipeline.figures import (
     refusals,
     reset_checks,
     split_checks,
+    standstill_checks,
     topic_checks,
     with_settings,
 )
-from comparison.pipeline.figures.deciding import ABOUT_ONE_GROUP, counted_noun
 from comparison.pipeline.figures.design_traits import (
     DYNAMIC,
     HEARTBEATS,
     LEAVING,
+    LISTENING,
     NAMELESS,
     RESTARTS,
     STOPPING,
     UNSTOPPED,
     WATCHING,
 )
-from comparison.results.keys import COMPLETE
-from comparison.results.outcomes import Kind, VerdictOutcome, worst
-from comparison.results.run import Run, Verdict
+from comparison.results.outcomes import Kind
 from kernel.designs import (
     ALL_AT_ONCE,
     CLASSIC,
@@ -73,11 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from comparison.pipeline.figures.deciding import CheckResult
+    from comparison.results.run import Run
 
 #: Played by hand: one change may come before the group has settled after another. Only safety is judged.
 PLAYED = ("playground",)
-
-
 _NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 
 
@@ -128,9 +124,8 @@ class Check:
         return (self.key or self.name) in named or (self.name in named and not has_several_ways(self.name))
 
 
-#: Checked against the originals: 208 runs of Kafka 0.8.2.2, 1.1.1 and librdkafka on 4.1.1.
+#: Name, kind, designs, fails by, decided by, given. Checked against 208 runs of originals: 0.8.2.2, 1.1.1, librdkafka.
 CHECKS: tuple[Check, ...] = (
-    # name, kind, designs, fails by, decided by, given
     Check("no record lost", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.no_record_lost, everywhere=True),
     Check("final offsets", Kind.PROMISE, DESIGN_NAMES, SEEN, checks.final_offsets_kept, everywhere=True),
     Check("settles", Kind.PROMISE, DESIGN_NAMES, MISSED, checks.settles, everywhere=True, except_in=PLAYED),
@@ -291,6 +286,12 @@ CHECKS: tuple[Check, ...] = (
         reset_checks.resets_without_a_commit_only,
         key="offsets never expire",
     ),
+    Check("stands still though owned", Kind.HISTORY, DESIGN_NAMES, MISSED, standstill_checks.stands_still_though_owned),
+    Check("brokers hand over", Kind.PROMISE, DESIGN_NAMES, SEEN, standstill_checks.restarted_brokers_hand_over),
+    Check("slow listener stops all", Kind.HISTORY, LISTENING, MISSED, application_checks.slow_listener_stops_all),
+    Check("slow listener stops what moves", Kind.PROMISE, INCREMENTAL, MISSED, application_checks.stops_what_moves),
+    Check("pauses dropped", Kind.HISTORY, LISTENING, MISSED, application_checks.pauses_dropped),
+    Check("pauses kept", Kind.PROMISE, INCREMENTAL, SEEN, application_checks.pauses_kept),
     Check("changes over and back", Kind.PROMISE, (CONSUMER,), MISSED, changeover_checks.changes_over_and_back),
     Check("stops by protocol", Kind.MODEL, (CONSUMER,), MISSED, changeover_checks.stops_by_protocol),
     Check("offsets kept", Kind.PROMISE, (CONSUMER,), SEEN, changeover_checks.nothing_repeated),
@@ -352,47 +353,3 @@ def has_several_ways(name: str) -> bool:
     """Whether it depends on the scenario how this check is decided."""
     ways = {(design, check.decide) for check in CHECKS if check.name == name for design in check.designs}
     return len(ways) > len({design for design, _ in ways})
-
-
-def judge(run: Run) -> Run:
-    """The run with its verdicts; unknown if no check covers it."""
-    covering = {(check.name, check.decide): check for check in reversed(CHECKS) if check.covers(run)}
-    checked = [_verdict(check, run) for check in CHECKS if covering.get((check.name, check.decide)) is check]
-    verdicts = [verdict for verdict in checked if verdict is not None]
-    return msgspec.structs.replace(run, verdicts=verdicts, verdict=worst(v.outcome for v in verdicts))
-
-
-def _verdict(check: Check, run: Run) -> Verdict | None:
-    result = check.decide(run)
-    if result is None:
-        return None
-    outcome, reason = result
-    if run.problems:
-        return _unknown(check, f"{_first_problem(run)}; as recorded: {reason}")
-    if len(run.groups) > 1 and check.decide in ABOUT_ONE_GROUP:
-        return _unknown(check, f"the run has {len(run.groups)} groups, this is about one; as recorded: {reason}")
-    open_ = {
-        VerdictOutcome.EXPECTED: check.kind is not Kind.HISTORY,
-        VerdictOutcome.NOT_EXPECTED: check.failing is MISSED,
-    }
-    if open_.get(outcome, False) and (doubt := _doubt(run)):
-        outcome, reason = VerdictOutcome.UNKNOWN, f"{doubt}; as recorded: {reason}"
-    return Verdict(check=check.name, kind=check.kind, outcome=outcome, reason=reason)
-
-
-def _unknown(check: Check, reason: str) -> Verdict:
-    return Verdict(check=check.name, kind=check.kind, outcome=VerdictOutcome.UNKNOWN, reason=reason)
-
-
-def _first_problem(run: Run) -> str:
-    """Records that are missing, doubled or out of order can make anything appear, and hide anything."""
-    first, *more = run.problems
-    return f"{first} (and {counted_noun(len(more), 'more problem')} of the trace)" if more else first
-
-
-def _doubt(run: Run) -> str:
-    """Why the trace may not show everything that happened, though nothing is wrong with it; '' if it does."""
-    if run.outcome == COMPLETE:
-        return ""
-    ends = {"failed": "the run failed", "interrupted": "the run was interrupted"}
-    return ends.get(run.outcome, "the trace does not say how the run ended")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 _KEY = ("group", "topic", "partition")
-_NO_OFFSET = np.iinfo(np.int64).max
+NO_OFFSET = np.iinfo(np.int64).max
 
 #: One row an interval of the measured span.
 COURSE_SCHEMA = pa.schema(
@@ -79,7 +79,7 @@ class Course:
 def course_of(bundle: Bundle, context: Context) -> Course:
     """The course of a bundle's partitions, whole."""
     count = intervals_of(context.span).count
-    steps, produced, commits = bundle.steps, _of_readers(bundle.produced, context), _commits(bundle, context)
+    steps, produced, commits = bundle.steps, of_readers(bundle.produced, context), _commits(bundle, context)
     keys, _ = keys_of(pa.concat_tables([table.select(_KEY) for table in (steps, produced, commits)]))
     of_steps, of_produced, of_commits = np.split(keys, np.cumsum([len(steps), len(produced)]))
     at, first, end = (integers(steps[name]) for name in ("interval", "first", "end"))
@@ -105,7 +105,7 @@ def course_of(bundle: Bundle, context: Context) -> Course:
     )
 
 
-def _of_readers(produced: pa.Table, context: Context) -> pa.Table:
+def of_readers(produced: pa.Table, context: Context) -> pa.Table:
     """What was acknowledged, for every group that reads the topic."""
     topics = pa.compute.unique(produced["topic"]).to_pylist()
     found = [produced.append_column("group", pa.nulls(len(produced), pa.string())).slice(0, 0)]
@@ -128,11 +128,11 @@ def _commits(bundle: Bundle, context: Context) -> pa.Table:
 def _begins(keys: Sequence[Numbers], firsts: Sequence[Numbers], commits: tuple[Numbers, Numbers]) -> Numbers:
     """The first offset of each key: of a delivered or acknowledged record, otherwise that of a commit."""
     count = 1 + max((int(each.max(initial=-1)) for each in (*keys, commits[0])), default=-1)
-    found, committed = (np.full(count, _NO_OFFSET) for _ in range(2))
+    found, committed = (np.full(count, NO_OFFSET) for _ in range(2))
     for of_key, first in zip(keys, firsts, strict=True):
         np.minimum.at(found, of_key, first)
     np.minimum.at(committed, *commits)
-    return np.where(found == _NO_OFFSET, committed, found)
+    return np.where(found == NO_OFFSET, committed, found)
 
 
 def _rising(keys: Numbers, at: Numbers, offsets: Numbers, begins: Numbers) -> tuple[Numbers, Numbers, Numbers]:

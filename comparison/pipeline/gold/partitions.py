@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec.structs import astuple
 
 from comparison.ownership.cover import cut, united
-from comparison.pipeline.gold import cover
+from comparison.pipeline.gold import cover, pauses, standstills
 from comparison.pipeline.gold.commits import COMMIT_SCHEMA, final_offsets, judged
 from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
@@ -25,6 +25,7 @@ from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.line_keys import Keys
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
 from comparison.pipeline.gold.skips import unpromised, without
+from comparison.pipeline.gold.standstills import standstills_of, stretches_by_key
 from comparison.pipeline.gold.turnover import added_kept, kept_through, owners_around
 from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the annotations
     FirstOverlap,
@@ -32,6 +33,8 @@ from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the
     PartitionOwners,
 )
 from comparison.pipeline.measured_offsets import FinalOffsets, Skip
+from comparison.pipeline.measured_pauses import Pauses  # noqa: TC001 - likewise
+from comparison.pipeline.measured_standstills import Standstills  # noqa: TC001 - likewise
 from comparison.pipeline.silver.arrays import (
     NOWHERE,
     as_of,
@@ -68,6 +71,8 @@ class PartitionFigures:
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     memberless_ns: int = 0  #: of all partitions
     skips: list[Skip] = field(default_factory=list)
+    standstills: Standstills | None = None
+    pauses: Pauses | None = None
     started_behind: int = 0
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
@@ -107,6 +112,8 @@ def measure_partitions(
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         memberless_ns=memberless_ns,
         skips=skips,
+        standstills=standstills_of(bundle, believes, stretches_by_key(wanted, keys.meanings), context),
+        pauses=pauses.pauses_of(bundle, context),
         started_behind=int(commits.starts_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
@@ -179,7 +186,7 @@ def _due(keys: Keys, bundle: Bundle, context: Context, not_due: Mapping[Key, Seq
 
 
 def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buckets: int) -> tuple[Ranges, int]:
-    """Every known partition should have an owner while its group has a member, and as long as that wants the topic.
+    """Every known partition should have an owner while it exists, its group has a member, and that wants the topic.
 
     The second value is for how long the group wanted them and had no member, in nanoseconds over all partitions.
 
@@ -207,16 +214,24 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
         if key[2] < count
     ]
     numbers, lows, highs = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    wanted = cover.united(Ranges(numbers, lows, highs).not_empty())
+    asked = cover.united(Ranges(numbers, lows, highs).not_empty())
     present, meanings = _present(context), keys.meanings
-    columns = (column.tolist() for column in (wanted.keys, wanted.lows, wanted.highs))
-    parts = [
-        (number, first, end)
-        for number, low, high in zip(*columns, strict=True)
-        for first, end in cut(present.get(meanings[number][0], [(low, high)]), low, high)
-    ]
-    with_members = Ranges(*np.array(parts, dtype=np.int64).reshape(-1, 3).T)
+    every = set(asked.keys.tolist())
+    existing = {key: context.existing[where] for key in every if (where := meanings[key][1:]) in context.existing}
+    wanted = _cut(asked, existing)
+    with_members = _cut(wanted, {key: present[group] for key in every if (group := meanings[key][0]) in present})
     return with_members, int((wanted.highs - wanted.lows).sum() - (with_members.highs - with_members.lows).sum())
+
+
+def _cut(ranges: Ranges, to: Mapping[int, Sequence[tuple[int, int]]]) -> Ranges:
+    """What of the ranges is within those for their keys; all of it for a key without any."""
+    columns = (column.tolist() for column in (ranges.keys, ranges.lows, ranges.highs))
+    parts = [
+        (key, first, end)
+        for key, low, high in zip(*columns, strict=True)
+        for first, end in cut(to.get(key, [(low, high)]), low, high)
+    ]
+    return Ranges(*np.array(parts, dtype=np.int64).reshape(-1, 3).T)
 
 
 def _present(context: Context) -> dict[str, list[tuple[int, int]]]:
@@ -276,6 +291,8 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         owners=_together(part.owners for part in parts),
         kept=added_kept(part.kept for part in parts),
         skips=[skip for part in parts for skip in part.skips],
+        standstills=standstills.added(part.standstills for part in parts),
+        pauses=pauses.added(part.pauses for part in parts),
         memberless_ns=sum(part.memberless_ns for part in parts),
         started_behind=sum(part.started_behind for part in parts),
         final_offsets=FinalOffsets(

@@ -102,6 +102,8 @@ def together(
         final_offsets=figures.final_offsets,
         memberless_ns=figures.memberless_ns,
         skips=figures.skips,
+        standstills=figures.standstills,
+        pauses=figures.pauses,
         owners=figures.owners,
         turnover=sums.turnover,
         begun=sums.begun,

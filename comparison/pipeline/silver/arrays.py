@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
 #: A place that holds no row, in arrays of row numbers.
@@ -38,6 +40,11 @@ def codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]
         return integers(encoded.indices, null=len(texts)), [*texts, None] if encoded.null_count else texts
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64), encoded.dictionary.to_pylist()
+
+
+def tuples_of(table: pa.Table, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """The values of these columns, row by row."""
+    return zip(*(table[name].to_pylist() for name in columns), strict=True)
 
 
 def together(*columns: NDArray[np.int64]) -> NDArray[np.int64]:

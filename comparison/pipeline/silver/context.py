@@ -16,17 +16,18 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from comparison.ownership.cover import united
 from comparison.ownership.groups import Memberships
 from comparison.pipeline import measured
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.bronze.tables import rows_of
 from comparison.pipeline.measured_members import Refused
+from comparison.pipeline.silver.leaders import appeared, existing, leaderless, takeovers
 from comparison.pipeline.silver.readings import ReadingInterval, reading_intervals
-from comparison.pipeline.silver.rounds import phases_of, rounds_of
+from comparison.pipeline.silver.rounds import phases_of, rounds_of, whole_rounds
 from comparison.pipeline.silver.windows import FOREVER_NS, changes_of, faults_of, rests_of, span_of
 from comparison.results.keys import WHOLE_RUN, place_of
 from kernel.designs import INCREMENTAL
-from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -134,6 +135,7 @@ class Context:
     refusals: tuple[Refused, ...]
     phases: tuple[measured.MemberPhase, ...]
     attempts: tuple[measured.AttemptEnded, ...]  #: of the members that a change is about
+    whole_rounds: Mapping[str, tuple[tuple[int, int], ...]]  #: when those that have ended began and ended, by group
     rounds: tuple[measured.Round, ...]
     takeovers: tuple[measured.Takeover, ...]
     keeps: bool  #: the design promises that kept partitions go on in a rebalance
@@ -146,8 +148,11 @@ class Context:
     readings: Mapping[str, ReadingInterval]  #: between two readings of the servers' counters, by label
     boots: Mapping[str, str]  #: of each process; empty if all are of one
     session_ends: Mapping[str, tuple[int, int]]  #: (t_ns, seq) at which ZooKeeper expired each session
+    existing: Mapping[tuple[str, int], tuple[tuple[int, int], ...]]  #: when partitions did that did not always
     appeared: Mapping[tuple[str, int], int]  #: when partitions were first led that came behind the first member
     expired: tuple[tuple[str, int], ...]  #: each member whose session a coordinator ended, and when
+    leaderless: Mapping[tuple[str, int], tuple[tuple[int, int], ...]]  #: since partitions were first led
+    rebalancing: Mapping[tuple[str, str], tuple[tuple[int, int], ...]]  #: when each process of a group was in one
 
     def of_partitions(self) -> Context:
         """What partitions are measured in, without what only the run as a whole needs: it goes to every task."""
@@ -199,18 +204,15 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
     memberships = Memberships.of(started, named)
     of_phases = {kind: tables[kind].select(context_columns(kind)) for kind in _OF_PHASES if kind in tables}
     phases = tuple(phases_of(rows_of(of_phases, *_OF_PHASES), memberships))
-    changes, rounds, wanted = changes_of(by_runner), rounds_of(group, phases), rows_of(tables, "topic_wanted")
+    changes, rounds = changes_of(by_runner), rounds_of(group, phases)
+    wanted, led = rows_of(tables, "topic_wanted"), rows_of(tables, "leader_changed")
     _check_sizes(
         rounds=len(rounds) if run.design in INCREMENTAL else 0,  # others cost no pass over the deliveries
         events_of_topics_wanted=len(wanted),
         partitions_wanted=len(memberships.names) * sum(row["wanted"] for row in wanted),
     )
-    process_ends: defaultdict[str, list[int]] = defaultdict(list)
-    for row in by_runner:
-        if row["kind"] == "process_ended":
-            process_ends[row["target"]].append(row["t_ns"])
-    member_ends = _member_ends(members)
-    span = span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
+    process_ends = _process_ends(by_runner)
+    member_ends, span = _member_ends(members), span_of(by_runner, [row["t_ns"] for row in started], bounds or (0, 0))
     return Context(
         tolerance_ns=run.tolerance_ns,
         span=span,
@@ -224,7 +226,8 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         phases=phases,
         attempts=_attempts(of_phases.get("attempt_ended"), runner),
         rounds=tuple(rounds),
-        takeovers=tuple(_takeovers(rows_of(tables, "leader_changed"))),
+        takeovers=tuple(takeovers(led)),
+        whole_rounds=whole_rounds(rounds),
         keeps=run.design in INCREMENTAL,
         memberships=memberships,
         lives=tuple(_life(row, process_ends, member_ends, span) for row in started if row["member"]),
@@ -235,18 +238,19 @@ def context_of(run: TraceRun, tables: Tables, bounds: tuple[int, int] | None, na
         readings=reading_intervals(runner),
         boots=run.boots,
         session_ends=_session_ends(of_group),
-        appeared=_appeared(rows_of(tables, "leader_changed"), min((row["t_ns"] for row in started), default=0)),
+        appeared=appeared(led, min((row["t_ns"] for row in started), default=0)),
+        existing=existing(led),
         expired=_expired(group),
+        leaderless=leaderless(led, process_ends, span.end_ns),
+        rebalancing=_rebalancing(phases),
     )
 
 
-def _appeared(led: Sequence[Mapping[str, Any]], since_ns: int) -> dict[tuple[str, int], int]:
-    first: dict[tuple[str, int], int] = {}
-    for row in led:
-        if row["leader"] >= 0:
-            key = row["topic"], row["partition"]
-            first[key] = min(row["t_ns"], first.get(key, row["t_ns"]))
-    return {key: t_ns for key, t_ns in first.items() if t_ns > since_ns}
+def _rebalancing(phases: Iterable[measured.MemberPhase]) -> dict[tuple[str, str], tuple[tuple[int, int], ...]]:
+    found: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for each in phases:
+        found[each.group, each.process].append((each.from_ns, each.until_ns))
+    return {key: tuple(united(stretches)) for key, stretches in found.items()}
 
 
 def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
@@ -258,6 +262,14 @@ def _session_ends(of_group: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int,
 def _expired(group: Iterable[measured.GroupEvent]) -> tuple[tuple[str, int], ...]:
     left = (each for each in group if isinstance(each, measured.GroupMemberLeft))
     return tuple((each.id, each.t_ns) for each in left if each.reason == "session")
+
+
+def _process_ends(by_runner: Iterable[Mapping[str, Any]]) -> Mapping[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for row in by_runner:
+        if row["kind"] == "process_ended":
+            found[row["target"]].append(row["t_ns"])
+    return found
 
 
 def _failures(members: Iterable[Mapping[str, Any]]) -> tuple[measured.MemberFailed, ...]:
@@ -331,20 +343,4 @@ def _wanted(rows: Sequence[Mapping[str, Any]]) -> list[Wanted]:
     for place, row in enumerate(rows):
         later = (after["t_ns"] for after in rows[place + 1 :] if after["topic"] == row["topic"])
         found.append(Wanted(row["topic"], row["wanted"], row["t_ns"], next(later, None)))
-    return found
-
-
-def _takeovers(rows: Iterable[Mapping[str, Any]]) -> list[measured.Takeover]:
-    """Every time a broker took a partition of the offsets topic, from the `leader_changed` events in order.
-
-    A broker that gives a partition up may name its successor. Its own id is the first that it traces: it cannot give
-    up what it never led.
-    """
-    own: dict[str, int] = {}
-    found = []
-    for row in rows:
-        if row["leader"] < 0:
-            continue
-        if row["leader"] == own.setdefault(row["process"], row["leader"]) and row["topic"] == OFFSETS_TOPIC:
-            found.append(msgspec.convert(row, measured.Takeover))
     return found

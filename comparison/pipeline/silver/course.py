@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: A span is cut into so many intervals at most, of whole multiples of the shortest one.
 INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
 
-#: One row for consecutive records that one stream was handed in an interval: offsets `first` to `end`-1.
+#: One row for consecutive records that one stream was handed in an interval: offsets `first` to `end`-1, from the
+#: first to the last poll.
 STEP_SCHEMA = pa.schema(
     [
         ("group", pa.string()),
@@ -31,9 +32,12 @@ STEP_SCHEMA = pa.schema(
         ("interval", pa.int64()),
         ("first", pa.int64()),
         ("end", pa.int64()),
+        ("from_ns", pa.int64()),
+        ("until_ns", pa.int64()),
     ]
 )
-#: One row a partition and interval: the records acknowledged in it have offsets from `first` to `end`-1.
+#: One row a partition and interval: the records acknowledged in it have offsets from `first` to `end`-1. They had been
+#: handed to the producer from `sent_first_ns` to `sent_last_ns`, or were acknowledged then if it does not say.
 PRODUCED_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -41,6 +45,8 @@ PRODUCED_SCHEMA = pa.schema(
         ("interval", pa.int64()),
         ("first", pa.int64()),
         ("end", pa.int64()),
+        ("sent_first_ns", pa.int64()),
+        ("sent_last_ns", pa.int64()),
     ]
 )
 
@@ -72,18 +78,25 @@ def produced_of(tables: Tables, intervals: Intervals) -> pa.Table:
         return PRODUCED_SCHEMA.empty_table()
     table = tables["records_acked"]
     topics, names = codes(table["topic"])
-    partitions, at = integers(table["partition"]), intervals.numbers(integers(table["t_ns"]))
+    t_ns = integers(table["t_ns"])
+    partitions, at, sent_ns = (
+        integers(table["partition"]),
+        intervals.numbers(t_ns),
+        t_ns - integers(table["latency_ns"]),
+    )
     order = in_order(together(topics, from_zero(partitions)), at)
     topics, partitions, at = topics[order], partitions[order], at[order]
     rows, _ = ends(starts(topics, partitions, at))
     if not len(rows):
         return PRODUCED_SCHEMA.empty_table()
-    first, last = (integers(table[name])[order] for name in ("first", "last"))
+    first, last, sent_ns = (each[order] for each in (integers(table["first"]), integers(table["last"]), sent_ns))
     columns = [
         pa.array(names, pa.string()).take(topics[rows]),
         partitions[rows],
         at[rows],
         np.minimum.reduceat(first, rows),
         np.maximum.reduceat(last, rows) + 1,
+        np.minimum.reduceat(sent_ns, rows),
+        np.maximum.reduceat(sent_ns, rows),
     ]
     return pa.table(columns, schema=PRODUCED_SCHEMA)

@@ -67,6 +67,8 @@ STRETCH_SCHEMA = pa.schema(
 )
 #: One row for each partition that a stream was assigned, or that was taken from it.
 CLAIM_SCHEMA = pa.schema([*_WHERE, *_WHO, ("seq", pa.int64()), ("t_ns", pa.int64()), ("kind", pa.string())])
+#: What is kept of an event that lists partitions.
+_OF_LISTS = ("file", "process", "member", "stream", "cause", "seq", "t_ns")
 #: Serial numbers `first` to `end`-1 of a topic's partition were acknowledged, at `offset` and those behind it.
 ACK_SCHEMA = pa.schema(
     [
@@ -94,19 +96,20 @@ class Delivered:
 
 def claims_of(tables: Tables, context: Context) -> pa.Table:
     """CLAIM_SCHEMA."""
-    found = [CLAIM_SCHEMA.empty_table()]
-    for kind in CLAIMS:
-        if kind in tables:
-            table = tables[kind]
-            listed = table["partitions"].combine_chunks()
-            rows = pc.list_parent_indices(listed)
-            each = pc.list_flatten(listed)
-            of_row = table.select(["file", "process", "member", "stream", "seq", "t_ns"]).take(rows)
-            columns = {name: of_row[name] for name in of_row.column_names}
-            columns |= {name: pc.struct_field(each, name) for name in ("topic", "partition")}
-            columns |= {"group": group_column(context.memberships, of_row), "kind": pa.repeat(kind, len(of_row))}
-            found.append(pa.table(columns, schema=CLAIM_SCHEMA))
-    return pa.concat_tables(found)
+    found = [by_partition(tables[kind], kind, context, CLAIM_SCHEMA) for kind in CLAIMS if kind in tables]
+    return pa.concat_tables([CLAIM_SCHEMA.empty_table(), *found])
+
+
+def by_partition(table: pa.Table, kind: str, context: Context, schema: pa.Schema) -> pa.Table:
+    """A row for each partition of each event of a kind that lists partitions."""
+    listed = table["partitions"].combine_chunks()
+    each = pc.list_flatten(listed)
+    of_row = table.select([name for name in _OF_LISTS if name in table.column_names])
+    of_row = of_row.take(pc.list_parent_indices(listed))
+    columns = {name: of_row[name] for name in of_row.column_names}
+    columns |= {name: pc.struct_field(each, name) for name in ("topic", "partition")}
+    columns |= {"group": group_column(context.memberships, of_row), "kind": pa.repeat(kind, len(of_row))}
+    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def acks_of(tables: Tables) -> pa.Table:
@@ -227,7 +230,9 @@ def _steps(
     at = intervals_of(context.span).numbers(t_ns)
     rows, final = ends(begins | starts(at))
     where = table.select([name for name, _ in _WHERE]).take(order[rows]).cast(pa.schema(_WHERE))
-    return pa.table([*where.columns, at[rows], first[rows], last[final] + 1], schema=STEP_SCHEMA)
+    # A process with several threads may trace in another order than it has read the clock.
+    when = [most.reduceat(t_ns, rows) for most in (np.minimum, np.maximum)] if len(rows) else [rows, rows]
+    return pa.table([*where.columns, at[rows], first[rows], last[final] + 1, *when], schema=STEP_SCHEMA)
 
 
 def owners_of(table: pa.Table) -> pa.ChunkedArray:

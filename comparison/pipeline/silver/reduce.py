@@ -15,7 +15,7 @@ import pyarrow as pa
 from comparison.ownership.fold import CLAIMS
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS
 from comparison.pipeline.measured import EventCount, TracedOperations  # noqa: TC001 - typed_rows reads the annotations
-from comparison.pipeline.silver import bystanders, counts, silences
+from comparison.pipeline.silver import bystanders, counts, hindrances, silences
 from comparison.pipeline.silver.arrays import codes, integers
 from comparison.pipeline.silver.course import PRODUCED_SCHEMA, STEP_SCHEMA, intervals_of, produced_of
 from comparison.pipeline.silver.deliveries import (
@@ -27,6 +27,7 @@ from comparison.pipeline.silver.deliveries import (
     claims_of,
     delivered_of,
 )
+from comparison.pipeline.silver.hindrances import HINDRANCE_SCHEMA
 from comparison.pipeline.silver.naming import NAMING_SCHEMA, Naming, naming_rows
 from comparison.pipeline.silver.offsets import (
     FINAL,
@@ -52,11 +53,13 @@ _OF_OFFSETS = (*OFFSET_SCHEMA.names, "committed", "member", "stream")
 #: The columns that are needed of some kinds; of the others, only those that are counted by.
 _NEEDED: Mapping[str, Sequence[str]] = {
     "records_delivered": (*STRETCH_SCHEMA.names, "last", "serial_last"),
-    "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last"),
+    "records_acked": ("topic", "partition", "first", "last", "serial_first", "serial_last", "latency_ns"),
     "authority_named": _OF_NAMING,
     "authority_cleared": _OF_NAMING,
     "zk_op": ("latency_ns",),
     bystanders.KIND: bystanders.NEEDED,
+    hindrances.REFUSED: (*hindrances.NEEDED, "topic", "partition"),
+    **dict.fromkeys((hindrances.PAUSED, hindrances.RESUMED), (*hindrances.NEEDED, "partitions")),
     silences.KIND: silences.NEEDED,
     **dict.fromkeys(CLAIMS, _OF_CLAIMS),
     **dict.fromkeys((REFUSED, STARTED, RESET, FINAL), _OF_OFFSETS),
@@ -86,6 +89,7 @@ class Bundle:
     in_rounds: pa.Table = field(default_factory=KEPT_SCHEMA.empty_table)
     steps: pa.Table = field(default_factory=STEP_SCHEMA.empty_table)
     produced: pa.Table = field(default_factory=PRODUCED_SCHEMA.empty_table)
+    hindrances: pa.Table = field(default_factory=HINDRANCE_SCHEMA.empty_table)
 
     @classmethod
     def joined(cls, parts: Sequence[Bundle]) -> Bundle:
@@ -143,6 +147,7 @@ def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> t
             in_rounds=delivered.in_rounds,
             steps=delivered.steps,
             produced=produced_of(tables, intervals_of(context.span)),
+            hindrances=hindrances.hindrances_of(tables, context),
         ),
         Counted(
             counts=counts.counts_of(tables, context.windows),

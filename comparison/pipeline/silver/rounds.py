@@ -114,6 +114,15 @@ def phase_table(phases: Sequence[MemberPhase]) -> pa.Table:
     return _table_of(phases, PHASE_SCHEMA)
 
 
+def whole_rounds(rounds: Iterable[Round]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """When the rounds that have ended began and ended, by group."""
+    found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for each in rounds:
+        if each.until_ns is not None:
+            found[each.group].append((each.from_ns, each.until_ns))
+    return {group: tuple(sorted(of_one)) for group, of_one in found.items()}
+
+
 def rounds_of(group: Sequence[GroupEvent], phases: Sequence[MemberPhase]) -> list[Round]:
     """The rounds in order: a coordinator's generations, a KIP-848 group's epochs, or, without a coordinator,
     overlapping rebalances of members.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comparison.pipeline.measured import Silence
+from comparison.pipeline.measured_members import Silence
 from comparison.pipeline.silver.offsets import WRITTEN
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from comparison.report.sections.evidence import first_moved_back, first_overlap,
 from comparison.report.summaries import additions, restarts, strategies
 from comparison.report.summaries.figures import by_change, ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
+from comparison.results.causes import Cause
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.refusals import refused_in_words
 
@@ -30,6 +31,8 @@ _HERD = "herd"
 LINKS_MAX = 2
 #: What settles within this was never without an owner, as far as anybody would notice.
 AT_ONCE_MS = 50.0
+#: From here on users notice that nothing comes; causes shorter than a moment are not named.
+STANDSTILL_S_MIN, _MOMENT_S = 1.0, 0.05
 #: How many partitions a sentence names.
 _PLACES_MAX = 3
 
@@ -56,7 +59,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     if scenario == SLOW:
         found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
-    return [*found, *_owners(runs, views), *_records(runs)]
+    return [*found, *_owners(runs, views), *_standstills(runs), *_records(runs)]
 
 
 def _capital(text: str) -> str:
@@ -205,6 +208,20 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
             yield Finding(f"{said}: {_by_design(counts)}.")
 
 
+def _standstills(runs: Sequence[Run]) -> Iterator[Finding]:
+    """Where records waited for long although nobody would find a partition without its owner."""
+    for run in runs:
+        worst = run.standstills[0] if run.standstills else None
+        stood_s, unowned_s = _metric(run, "standstill_s") or 0, worst.causes.get(Cause.NO_OWNER, 0) if worst else 0
+        if worst is not None and stood_s >= STANDSTILL_S_MIN and unowned_s < stood_s / 2:
+            causes = sorted(worst.causes.items(), key=lambda each: -each[1])
+            why = ", ".join(f"{cause} for {seconds:.1f} s" for cause, seconds in causes if seconds >= _MOMENT_S)
+            yield Finding(
+                f"In {run.design} records of {worst.topic}-{worst.partition} waited for {number(stood_s)} s while "
+                f"nothing was delivered from it: {why}."
+            )
+
+
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:
     lost = [run for run in runs if _metric(run, "lost")]
     for run in lost:
@@ -218,6 +235,9 @@ def _records(runs: Sequence[Run]) -> Iterator[Finding]:
         if run.skips:
             skipped = _count(_metric(run, "skipped"), "record")
             yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
+    dropped = [(run.design, number(_metric(run, "pauses_dropped"))) for run in runs if _metric(run, "pauses_dropped")]
+    if dropped:
+        yield Finding(f"Pauses of a partition that a rebalance dropped and gave back: {_by_design(dropped)}.")
 
 
 def _places(run: Run) -> str:

@@ -21,6 +21,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.admitted import admitted
+from comparison.scenarios.plan.catalogue_application import APPLICATIONS
+from comparison.scenarios.plan.catalogue_brokers import BROKERS
 from comparison.scenarios.plan.catalogue_changes import CHANGES
 from comparison.scenarios.plan.catalogue_membership import MEMBERSHIP
 from comparison.scenarios.plan.catalogue_refusals import REFUSALS
@@ -212,7 +214,12 @@ FAULTS = (
 
 #: In the order in which a comparison shows them.
 CATALOGUE: Mapping[str, Scenario] = MappingProxyType(
-    {scenario.name: scenario for scenario in (*FAULTS, *CHANGES, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES)}
+    {
+        scenario.name: scenario
+        for scenario in (
+            *(*FAULTS, *CHANGES, *BROKERS, *APPLICATIONS, *TOPICS, *REFUSALS, *SPLITS, *MEMBERSHIP, *OUTAGES),
+        )
+    }
 )
 
 #: Where all of them are listed.

@@ -15,7 +15,6 @@ from comparison.scenarios.plan.vocabulary import (
     Form,
     Hold,
     JoinOne,
-    KillCoordinator,
     KillOwner,
     SlowOwner,
     Steady,
@@ -142,26 +141,6 @@ CHANGES = (
         defaults=Parameters(members=4),
         budget_s=14,
         references=("KIP-134", "KIP-429", "KIP-415"),
-    ),
-    Scenario(
-        name="coordinator-failover",
-        symptom="The broker that coordinates my group died: must all members rejoin, and are the offsets still there?",
-        look_for=(
-            "no rebalance: the next coordinator reads generation, members and assignment from __consumer_offsets; in "
-            "consumer the epochs, the target and what each member has of it",
-            "no committed offset is lost, and none moves back",
-            "how long members cannot commit: about the broker's session timeout, plus loading. Members with a shorter "
-            "session timeout give up, and all of them rejoin (-c session.timeout.ms=3000)",
-            "zookeeper: there is no coordinator, so offsets are always available; only the partitions that the killed "
-            "broker led stop, until another broker leads them",
-        ),
-        checks=("generation kept", "no commit lost"),
-        steps=(Form(), Steady(), KillCoordinator()),
-        # Longer than the brokers' sessions, so that the new coordinator is there in time.
-        settings=MappingProxyType({"session.timeout.ms": "10000", CONSUMER_SESSION: "10000"}),
-        brokers_min=2,
-        budget_s=12,
-        references=("KAFKA-364", "KAFKA-2017"),
     ),
     Scenario(
         name="partition-increase",

@@ -6,13 +6,12 @@ what makes no sense before anything starts. `comparison.scenarios.run.injections
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kernel.designs import DESIGN_NAMES, SERVER, ZOOKEEPER
+from comparison.scenarios.plan.targets import LINKS, PROCESSES, TargetKind, kind_of
+from kernel.designs import COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError
 from kernel.suggestions import did_you_mean, unknown
 
@@ -20,50 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Given = int | str
-
-
-class TargetKind(Enum):
-    """What a fault can be injected into, and how such a target is written."""
-
-    MEMBER = "a member: owner (one that owns partitions), or its place, such as m1"
-    MEMBERS = "all members: members"
-    GROUP = "the group: group"
-    BROKER = "a broker: coordinator, or broker-1"
-    SERVER = "a ZooKeeper server: leader, follower, or zookeeper-1"
-    ENSEMBLE = "the ZooKeeper ensemble: ensemble"
-    PARTITION = "a partition of the first topic: partition-0"
-    MEMBER_AUTHORITY = "a member's link to the authority: owner->authority, m1->authority"
-    MEMBER_DATA = "a member's link to the broker that it reads from: owner->data, m1->data"
-    BROKER_ZOOKEEPER = "a broker's link to ZooKeeper: coordinator->zookeeper, broker-1->zookeeper"
-    SERVERS = "a ZooKeeper server's links to the others: follower->ensemble, leader->ensemble, zookeeper-1->ensemble"
-    NETWORK = "all links of a ZooKeeper server: leader->network, zookeeper-1->network"
-
-
 K = TargetKind
-PROCESSES = (K.MEMBER, K.BROKER, K.SERVER)
-LINKS = (K.MEMBER_AUTHORITY, K.MEMBER_DATA, K.BROKER_ZOOKEEPER, K.SERVERS)
-
-_MEMBER, _BROKER, _SERVER = (
-    "(owner|m[1-9][0-9]{0,8})",
-    "(coordinator|broker-[1-9][0-9]{0,8})",
-    "(leader|follower|zookeeper-[123])",
-)
-_WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(
-    {
-        K.MEMBER: re.compile(_MEMBER),
-        K.MEMBERS: re.compile("members"),
-        K.GROUP: re.compile("group"),
-        K.BROKER: re.compile(_BROKER),
-        K.SERVER: re.compile(_SERVER),
-        K.ENSEMBLE: re.compile("ensemble"),
-        K.PARTITION: re.compile("partition-[0-9]{1,9}"),
-        K.MEMBER_AUTHORITY: re.compile(f"{_MEMBER}->authority"),
-        K.MEMBER_DATA: re.compile(f"{_MEMBER}->data"),
-        K.BROKER_ZOOKEEPER: re.compile(f"{_BROKER}->zookeeper"),
-        K.SERVERS: re.compile(f"{_SERVER}->ensemble"),
-        K.NETWORK: re.compile(f"{_SERVER}->network"),
-    }
-)
 #: Targets that only an ensemble of three servers has.
 _IN_AN_ENSEMBLE = (K.ENSEMBLE, K.SERVERS)
 
@@ -130,6 +86,9 @@ class Fault:
 #: As seen from the end that is named first.
 _WAYS = Choice("ways", "both", ("both", "out", "in"))
 _AWAY = Number("away_ms", 1000, 0, 600_000)
+_CALLBACK = Choice("callback", "any", ("any", "revoked", "assigned"))
+#: 0.8 calls no listener, so this is Kafka 1.1's.
+_LISTENER = MappingProxyType({ZOOKEEPER: MappingProxyType({"rebalance.listener.in.attempt": "true"})})
 _LASTING_MS = 3_600_000
 _YEARS_MS = 10 * 365 * 86_400_000
 
@@ -308,12 +267,41 @@ _ROWS = (
         name="listener-exception",
         area="application",
         does="The application's rebalance listener raises an exception when it is called next, once. With a "
-        "coordinator the rebalance goes on, and the application's poll raises it, as in Kafka; in zookeeper the "
-        "attempt fails, as in Kafka 1.1, since 0.8 calls no listener.",
+        "coordinator the rebalance goes on, and the application's poll raises it, as in Kafka since 2.4 (until then "
+        "it was only logged); in zookeeper the attempt fails, as in Kafka 1.1, since 0.8 calls no listener.",
         heals="The listener works, even if it was not called.",
         targets=(K.MEMBER,),
-        parameters=(Choice("callback", "any", ("any", "revoked", "assigned")),),
-        needs=MappingProxyType({ZOOKEEPER: MappingProxyType({"rebalance.listener.in.attempt": "true"})}),
+        parameters=(_CALLBACK,),
+        needs=_LISTENER,
+    ),
+    Fault(
+        name="slow-listener",
+        area="application",
+        does="The application's rebalance listener takes for_ms when it is called next, once. Its member's part of the "
+        "rebalance waits for it, and so does whoever waits for that.",
+        heals="The listener returns at once, also from the call that it is in.",
+        targets=(K.MEMBER,),
+        parameters=(_CALLBACK, Number("for_ms", 3000, 1, _LASTING_MS)),
+        needs=_LISTENER,
+    ),
+    Fault(
+        name="late-commit",
+        area="application",
+        does="When the application's rebalance listener next hears that partitions go, once, it takes for_ms, and then "
+        "commits what was delivered. A coordinator that has not waited so long refuses it.",
+        heals="The listener goes on at once, and commits no more.",
+        targets=(K.MEMBER,),
+        parameters=(Number("for_ms", 7000, 1, _LASTING_MS),),
+        needs=_LISTENER,
+    ),
+    Fault(
+        name="paused-partitions",
+        area="application",
+        does="The application pauses all partitions that it owns: it goes on polling, and gets nothing from them. What "
+        "a rebalance gives it later is not paused. Not in zookeeper: an application of 0.8 stops reading instead.",
+        heals="It resumes those that are still paused.",
+        targets=(K.MEMBER,),
+        designs=COORDINATED,
     ),
     Fault(
         name="slow",
@@ -358,17 +346,6 @@ def fault_named(name: str) -> Fault:
     if fault is None:
         raise ConfigurationError(unknown("fault", name, FAULTS, hint=LIST))
     return fault
-
-
-def kind_of(target: str) -> TargetKind:
-    """Raises `ConfigurationError` for a text that names no target."""
-    for kind, written in _WRITTEN.items():
-        if written.fullmatch(target):
-            return kind
-    known = [kind.value for kind in TargetKind]
-    raise ConfigurationError(
-        f"{target!r} is not a fault target{did_you_mean(target, known) or '.'} Use {'; '.join(known)}"
-    )
 
 
 def check(name: str, target: str, given: Mapping[str, Given], *, design: str, servers: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.faults import TargetKind, kind_of
 from comparison.scenarios.plan.links import DEFAULT
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
 from kernel.java_regex import compiled

@@ -25,7 +25,7 @@ from comparison.scenarios.plan.admitted import ScenarioFile
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
-from comparison.scenarios.plan.faults import FAULTS, LIST, check, kind_of
+from comparison.scenarios.plan.faults import FAULTS, LIST, check
 from comparison.scenarios.plan.fields import Misfit, default_of, fitted, flat, required, types_of
 from comparison.scenarios.plan.parameters import RANGES, Parameters
 from comparison.scenarios.plan.plugins import load
@@ -34,6 +34,7 @@ from comparison.scenarios.plan.presets import preset_named
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
+from comparison.scenarios.plan.targets import kind_of
 from comparison.scenarios.plan.vocabulary import FreezeAtPoint, Heal, Inject, KillAtPoint
 from comparison.toml.files import FileReader, located_in, read_toml_text
 from kernel.designs import DESIGN_NAMES

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.scenarios.plan.faults import FAULTS, TargetKind, kind_of
+from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Form, Heal, Inject, Played
 from kernel.decimals import decimal
 

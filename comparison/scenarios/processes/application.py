@@ -1,13 +1,17 @@
-"""What the application of a member does: it remembers what it has processed, and its listener may break."""
+"""What the application of a member does: it remembers what it has processed, and its listener may misbehave."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from kernel.consumer import SilentListener
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from kernel.values import Batch, TopicPartition
 
@@ -16,32 +20,62 @@ class ListenerBroken(Exception):
     """An exception of the application's own, as any other that its listener may raise."""
 
 
+class Trouble(msgspec.Struct, frozen=True):
+    """What the application's listener does wrong, in this order, when it is called next."""
+
+    callback: str = ""  #: `any`, `revoked` or `assigned`; '': nothing
+    for_ms: int = 0  #: it takes so long
+    commits: bool = False
+    raises: bool = False
+
+
 class Breakage:
-    """Whether the application's listener raises an exception when it is called next."""
+    """Whether the application's listener misbehaves when it is called next, once."""
 
     def __init__(self) -> None:
-        self.callback = ""  #: `any`, `revoked` or `assigned`; '': it works
+        self._trouble = Trouble()
+        self._changed = asyncio.Event()
 
-    def strike(self, callback: str) -> None:
-        if self.callback in ("any", callback):
-            self.callback = ""
+    def change(self, trouble: Trouble) -> None:
+        """Also a call that is slow ends now."""
+        self._trouble = trouble
+        self._changed.set()
+
+    async def strike(self, callback: str, commit: Callable[[], Awaitable[None]]) -> None:
+        """Misbehave if it is time to. Raises `ListenerBroken`."""
+        trouble = self._trouble
+        if trouble.callback not in ("any", callback):
+            return
+        self._trouble = Trouble()
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), trouble.for_ms / 1000)
+        if trouble.commits and not self._changed.is_set():
+            await commit()
+        if trouble.raises:
             raise ListenerBroken(f"the application's listener failed in on_{callback}")
+
+
+async def _nothing() -> None:
+    """Commit nothing."""
 
 
 class Memory(SilentListener):
     """What one application has processed: the next offset of each partition."""
 
-    def __init__(self, breakage: Breakage | None = None) -> None:
+    def __init__(self, breakage: Breakage | None = None, commit: Callable[[], Awaitable[None]] = _nothing) -> None:
+        """`commit` commits what its consumer has delivered."""
         self.positions: dict[TopicPartition, int] = {}
         self._lost: dict[int, frozenset[TopicPartition]] = {}  #: by stream, since its last assignment
         self._breakage = breakage or Breakage()
+        self._commit = commit
 
     def add(self, batches: Sequence[Batch]) -> None:
         self.positions |= {batch.topic_partition: batch.records[-1].offset + 1 for batch in batches}
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         """Forget partitions revoked in order: another member commits them now. A loss is noticed too late for that."""
-        self._breakage.strike("revoked")
+        await self._breakage.strike("revoked", self._commit)
         for partition in partitions:
             self.positions.pop(partition, None)
 
@@ -53,4 +87,4 @@ class Memory(SilentListener):
         """Forget what was lost before: in the new generation the coordinator would accept commits of it."""
         for partition in self._lost.pop(stream, frozenset()):
             self.positions.pop(partition, None)
-        self._breakage.strike("assigned")
+        await self._breakage.strike("assigned", self._commit)

@@ -9,6 +9,8 @@ Standard input: one line of configuration (`MemberConfig`), then one command a l
   does that processes records at its own pace. They include partitions that the consumer may have lost meanwhile, but
   not those that were revoked in order, for which the application had time to commit;
 - `{"command": "subscribe", "topics": {"t": 1}}`: every member of the process subscribes to these topics instead;
+- `{"command": "trouble_listener", "callback": "revoked", "for_ms": 3000}`: its listener misbehaves (`Trouble`);
+- `{"command": "pause_partitions", "on": true}`: every member pauses what it owns, or resumes what it has paused;
 - `{"command": "delay", "per_record_ms": 20}`: spend so long on each record that is delivered; 0 ends that;
 - `{"command": "step", "on": true}`: wait before each ZooKeeper operation, and report it (zookeeper only);
 - `{"command": "let_go"}`: perform the operation that waits;
@@ -30,6 +32,7 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -37,7 +40,7 @@ import msgspec
 
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_regex
 from comparison.logs import set_inherited_level
-from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory
+from comparison.scenarios.processes.application import Breakage, ListenerBroken, Memory, Trouble
 from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, Halt
 from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, REFUSED, WAITING, configured
@@ -108,7 +111,7 @@ class Members:
         self.gate = StepGate(self._waits)
         self._requests: set[asyncio.Task[None]] = set()  #: commits and subscriptions under way
         self._memories: dict[GroupConsumer, Memory] = {}
-        self._breakage = Breakage()
+        self.breakage = Breakage()
         self._subscribed = asyncio.Event()
         self._subscribed.set()
         self._topics: Mapping[str, int] = config.topics
@@ -136,7 +139,7 @@ class Members:
             runtime=self._host.runtime,
         )
         consumer = CONSUMERS[self._design].consumer(request, self._tracer)
-        self._memories[consumer] = Memory(self._breakage)
+        self._memories[consumer] = Memory(self.breakage, partial(self._commit, consumer, None))
         return consumer
 
     @property
@@ -160,9 +163,13 @@ class Members:
         self._delay_s = per_record_ms / 1000
         self._delay_changed.set()
 
-    def fail_listener(self, callback: str) -> None:
-        """Have the listener raise in its next call of this kind; see `Breakage`."""
-        self._breakage.callback = callback
+    def pause_partitions(self, *, on: bool) -> None:
+        """Pause every partition that these members own, or resume those that are paused."""
+        for consumer in self._polling:
+            if on:
+                consumer.pause(frozenset().union(*consumer.assignment().values()))
+            else:
+                consumer.resume(consumer.paused())
 
     def _waits(self, operation: Operation | None, behind: int) -> None:
         about = {} if operation is None else {"op": operation.op, "path": operation.path, "step": operation.step}
@@ -334,7 +341,8 @@ COMMANDS: Mapping[str, Callable[[Members, Mapping[str, object]], None]] = Mappin
         ),
         "unsubscribe": lambda members, _: members.unsubscribe(),
         "subscribe_again": lambda members, _: members.subscribe_again(),
-        "fail_listener": lambda members, line: members.fail_listener(str(line.get("callback"))),
+        "trouble_listener": lambda members, line: members.breakage.change(msgspec.convert(line, Trouble)),
+        "pause_partitions": lambda members, line: members.pause_partitions(on=line.get("on") is True),
         "step_clock": lambda members, line: members.step_clock(msgspec.convert(line.get("by_ms"), int)),
         "delay": lambda members, line: members.delay(msgspec.convert(line.get("per_record_ms"), int)),
         "step": lambda members, line: members.gate.step() if line.get("on") is True else members.gate.open(),

@@ -7,7 +7,7 @@ import contextlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.run.performer import OurPerformer, of_process
 from comparison.scenarios.testbed.link import BOTH_WAYS, Way
 from kernel.designs import DESIGNS

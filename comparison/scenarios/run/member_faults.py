@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.performer import OurPerformer
 from comparison.scenarios.testbed.sessions import expire_from_outside
@@ -11,6 +12,9 @@ from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.session import ZooKeeperSession
+
+if TYPE_CHECKING:
+    from comparison.scenarios.plan.faults import Given
 
 _TIMEOUT_MS = 10_000
 _BY_HAND = b"by-hand"
@@ -57,6 +61,9 @@ class _OfApplication(OurPerformer):
     async def setup(self) -> None:
         self.target = self.member(self.target)
 
+    def send(self, command: str, **given: Given) -> None:
+        self.members.child(self.target).send({"command": command, **given})
+
 
 class ListenerException(_OfApplication):
     async def inject(self) -> None:
@@ -64,6 +71,27 @@ class ListenerException(_OfApplication):
 
     async def heal(self) -> None:
         self.members.fail_listener(self.target, "")
+
+
+class SlowListener(_OfApplication):
+    async def inject(self) -> None:
+        self.send("trouble_listener", **self.values)
+
+    async def heal(self) -> None:
+        self.send("trouble_listener")
+
+
+class LateCommit(SlowListener):
+    async def inject(self) -> None:
+        self.send("trouble_listener", callback="revoked", commits=True, **self.values)
+
+
+class PausedPartitions(_OfApplication):
+    async def inject(self) -> None:
+        self.send("pause_partitions", on=True)
+
+    async def heal(self) -> None:
+        self.send("pause_partitions", on=False)
 
 
 class Slow(_OfApplication):

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from comparison.scenarios.plan.faults import TargetKind, kind_of
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.processes.children import ended_within
 from comparison.scenarios.run.performer import OurPerformer
 from kernel.waiting import WaitTimeout, until

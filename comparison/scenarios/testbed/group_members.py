@@ -226,7 +226,7 @@ class GroupMembers:
 
     def fail_listener(self, name: str, callback: str) -> None:
         """Have one process's listener raise in its next call of this kind (`any`: of all), once; '' for not."""
-        self._children[name].send({"command": "fail_listener", "callback": callback})
+        self._children[name].send({"command": "trouble_listener", "callback": callback, "raises": True})
 
     def delay_all(self, per_record_ms: int) -> None:
         """Have every process spend so long on each record, also those that are started later."""

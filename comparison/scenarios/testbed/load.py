@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
 from comparison.scenarios.plan.parameters import spread
+from kernel.clock import NS_PER_S
 from kernel.serials import numbered_value
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ class Load:
         task.add_done_callback(self._done)
 
     async def _send(self, tp: TopicPartition, serials: list[int]) -> None:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         offsets = await asyncio.gather(*(self._sender.send(tp, numbered_value(serial, _PADDING)) for serial in serials))
+        latency_ns = round((loop.time() - began_s) * NS_PER_S)
         for start, end in _runs(offsets):
             self._tracer.emit(
                 "records_acked",
@@ -123,6 +127,7 @@ class Load:
                 last=offsets[end],
                 serial_first=serials[start],
                 serial_last=serials[end],
+                latency_ns=latency_ns,
             )
         self.acknowledged[tp] = max(self.acknowledged[tp], serials[-1] + 1)
         self.ends[tp] = max(self.ends[tp], offsets[-1] + 1)

@@ -10,8 +10,8 @@ import contextlib
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comparison.scenarios.plan.faults import TargetKind
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
+from comparison.scenarios.plan.targets import TargetKind
 from comparison.scenarios.plan.vocabulary import Hold
 from comparison.scenarios.processes.bystander_process import NAMESPACE as BYSTANDERS
 from comparison.scenarios.testbed.chroot import chroot_name, make_chroot, remove_chroot

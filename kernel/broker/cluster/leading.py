@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: In the trace: the topic has been deleted. The name is Kafka's (LeaderAndIsr).
+LEADER_DURING_DELETE = -2
 #: Delays between attempts to lead after a disk error, while the partition is still ours: the first, and the longest.
 _RETRY_S, _RETRY_S_MAX = 0.5, 4.0
 
@@ -177,9 +179,11 @@ class Leading:
         leadership = self._led.pop(tp)
         self._lost.discard(tp)
         await self._notify_resigned(tp)
-        partition = self._snapshot.partition(tp)
+        topic, partition = self._snapshot.topics.get(tp.topic), self._snapshot.partition(tp)
         leader, epoch = NO_LEADER, leadership.leader_epoch
-        if partition is not None and partition.leader != self._node_id:
+        if topic is None or topic.topic_id != leadership.topic_id:  # it may be there again, as another one
+            leader = LEADER_DURING_DELETE
+        elif partition is not None and partition.leader != self._node_id:
             leader, epoch = partition.leader, partition.leader_epoch
         self._trace(tp, leader, epoch)
 

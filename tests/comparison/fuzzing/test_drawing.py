@@ -16,11 +16,12 @@ from comparison.fuzzing.situation import MEMBERS_MAX, START, Situation, sequence
 from comparison.own_scenarios import why_not_judged
 from comparison.scenarios.plan import faults, feasibility
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import FAULTS, Fault, TargetKind
+from comparison.scenarios.plan.faults import FAULTS, Fault
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.scenario_file import parse_scenario
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
+from comparison.scenarios.plan.targets import TargetKind
 from comparison.scenarios.plan.vocabulary import (
     AddPartitions,
     CutEnsemble,

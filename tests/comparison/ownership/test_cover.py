@@ -14,7 +14,8 @@ from comparison.results.keys import BELIEVED, DELIVERING
 MS = 1_000_000
 ACTS = st.sampled_from(
     ["partitions_assigned", "partitions_revoked", "partitions_lost", "records_delivered", "records_delivered",
-     "member_started", "member_closed", "process_ended", "topic_wanted", "change_started", "run_ended"]
+     "member_started", "member_closed", "process_ended", "topic_wanted", "change_started", "run_ended",
+     "leader_changed"]
 )  # fmt: skip
 MOMENTS = st.tuples(st.sampled_from([0, 1, 300, 600, 1_500]), ACTS, st.integers(1, 3), st.integers(0, 1), st.booleans())
 
@@ -22,7 +23,16 @@ MOMENTS = st.tuples(st.sampled_from([0, 1, 300, 600, 1_500]), ACTS, st.integers(
 def event(kind: str, member: int, partition: int) -> dict[str, Any]:
     own = {"kind": kind, "process": f"m{member}", "member": f"id{member}", "stream": 0, "group": "g"}
     where = {"topic": "t", "partition": partition}
-    return {**own, **where, "partitions": [where], "target": f"m{member}", "wanted": 1 + partition, "change": "join"}
+    return {
+        **own,
+        **where,
+        "partitions": [where],
+        "target": f"m{member}",
+        "wanted": 1 + partition,
+        "change": "join",
+        "leader": member - 3,
+        "leader_epoch": 0,
+    }
 
 
 def whole(events: list[tuple[int, dict[str, Any]]], now_ns: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import pytest
 
 import comparison.report.page
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.judging import judge
 from comparison.report.page import SCRIPTS, page
 from comparison.report.summaries.figures import OF_WHAT
 from comparison.results.outcomes import VerdictOutcome

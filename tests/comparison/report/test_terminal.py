@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.judging import judge
 from comparison.report.terminal import render
 from comparison.results.result import Result
 from comparison.results.run import Overlap, Run

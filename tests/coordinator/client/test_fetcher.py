@@ -10,14 +10,17 @@ import pytest
 
 from coordinator.client.fetcher import Fetcher, FetchFailed
 from kernel.client.client import ClusterClient
-from kernel.trace.writer import SilentTracer
+from kernel.trace.writer import SilentTracer, Tracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
+from kernel.wire.errors import ErrorCode
 from tests.support.brokers.scripted import ScriptedBroker, scripted_broker
+from tests.support.trace.tracers import ListTracer
 from tests.support.wire.bad_batches import bad_batches
 
 BROKEN, WHOLE = TopicPartition("t", 0), TopicPartition("t", 1)
 BAD = bad_batches()
+SILENT = SilentTracer()
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,39 @@ def test_paused_partition_is_reset_all_the_same() -> None:
     asyncio.run(asyncio.wait_for(on_a_scripted_broker(story, Settings(auto_offset_reset="latest")), 300))
 
 
+def test_refused_fetch_is_traced_when_it_begins_and_not_for_each_attempt() -> None:
+    tracer = ListTracer()
+
+    async def story(broker: ScriptedBroker, fetcher: Fetcher) -> None:
+        log = broker.log("t", 0)
+        log.append(b"a")
+        for value in (b"b", b"c"):
+            log.error = ErrorCode.not_leader_or_follower
+            fetcher.begin(0, "m", {BROKEN: log.end - 1})
+            fetches = len(broker.fetches)
+            await until(lambda before=fetches: len(broker.fetches) >= before + 3, 60, "the fetch to be tried again")
+            log.error = ErrorCode.none
+            assert len(await taken(fetcher, BROKEN, 1)) == 1
+            log.append(value)
+
+    asyncio.run(asyncio.wait_for(on_a_scripted_broker(story, tracer=tracer), 300))
+    refused = [(event["partition"], event["error"]) for event in tracer.of("fetch_refused")]
+    assert refused == [(0, "NOT_LEADER_OR_FOLLOWER")] * 2
+
+
 def _take(fetcher: Fetcher) -> bool:
     with contextlib.suppress(FetchFailed):
         fetcher.take(100)
     return False
 
 
-async def on_a_scripted_broker(story, settings: Settings = Settings()) -> None:  # type: ignore[no-untyped-def]
+async def on_a_scripted_broker(  # type: ignore[no-untyped-def]
+    story, settings: Settings = Settings(), tracer: Tracer = SILENT
+) -> None:
     async with scripted_broker() as broker:
         broker.leaders = {BROKEN: broker.address, WHOLE: broker.address}
         client = ClusterClient([(broker.address.host, broker.address.port)], "test")
-        fetcher = Fetcher(client, settings, SilentTracer(), lambda: None)
+        fetcher = Fetcher(client, settings, tracer, lambda: None)
         try:
             await story(broker, fetcher)
         finally:

@@ -17,7 +17,7 @@ from tests.support.time.manual_clock import ManualClock
 from tests.support.time.virtual_time import run_virtually
 
 RECORDINGS = {
-    name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad", "further")
+    name: recording(name) for name in ("classic", "asked", "table", "transactions", "large", "bad", "further", "expiry")
 }
 
 #: Left out here: raw frames need a server.
@@ -50,3 +50,18 @@ def test_recorded_conversation_is_answered_as_4_1_1_answered_it(name: str, conve
 def test_recording_is_written_one_step_a_line(path: Path):
     text = path.read_text(encoding="utf-8")
     assert text == conversations_text(json.loads(text))
+
+
+def test_before_kip_211_offsets_expired_by_their_age_also_of_a_running_group():
+    """What 1.1.1 answered otherwise: the scenario expired-offsets says so, and ours is like the later ones."""
+    differing = {
+        name: [step["responses"] for step in content["steps"] if "responses" in step]
+        for name, content in RECORDINGS["expiry"].conversations.items()
+    }
+    for answers in (differing["expiry/active"], differing["expiry/left-long-after"]):
+        (versions,) = answers
+        offsets = {
+            version: each["topics"][0]["partitions"][0]["committed_offset"] for version, each in versions.items()
+        }
+        assert offsets == {"1.1.1": -1, "3.9.1": 5, "4.1.1": 5}
+    assert not differing["expiry/left"] + differing["expiry/commits-only"]

@@ -1,6 +1,6 @@
 """`cooperative-sticky` with the faults of 2.8.0 and 3.4.0, against what Kafka's own classes of these versions answered.
 
-A line of cooperative_faults.jsonl is a topic's number of partitions, {member: [generation, claimed partitions]}, and
+A line of cooperative_faults.txt is a topic's number of partitions, {member: [generation, claimed partitions]}, and
 {version: {member: its partitions}}; null where the class raised an exception.
 """
 
@@ -19,7 +19,7 @@ from kernel.assignors.cooperative_sticky import assign_cooperative_sticky
 from kernel.assignors.subscription import Assignor, MemberSubscription
 from kernel.values import TopicPartition
 
-CASES = [json.loads(line) for line in Path(__file__).with_name("cooperative_faults.jsonl").read_text().splitlines()]
+CASES = [json.loads(line) for line in Path(__file__).with_name("cooperative_faults.txt").read_text().splitlines()]
 VERSIONS: dict[str, Assignor] = {
     "2.8.0": assign_by_every_claim,
     "3.4.0": assign_by_highest_generation,

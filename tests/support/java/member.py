@@ -41,10 +41,14 @@ def run(reporter: ChangeReporter, given: Given) -> None:
     consumer = jpype.JClass(f"{_CLIENTS}.KafkaConsumer")(properties)
     consumer.subscribe(jpype.JClass("java.util.List").of(given.topic))
     wait = jpype.JClass("java.time.Duration").ofMillis(100)
+    left_to_pause = bool(given.pauses)
     while reporter.going_on:
         records = [(int(record.partition()), int(record.offset())) for record in consumer.poll(wait)]
         if records:
             _commit(consumer)
+        if left_to_pause and not consumer.assignment().isEmpty():
+            consumer.pause(consumer.assignment())
+            left_to_pause = False
         reporter.report(records, [_Partition(int(tp.partition())) for tp in consumer.assignment()])
     consumer.close()
 

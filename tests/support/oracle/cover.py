@@ -167,14 +167,14 @@ def acked_numbers(events: list[Event]) -> dict[Key, set[int]]:
                 strict=False,
             )
             found[key] |= {serial for offset, serial in pairs if offset not in not_due.get(key, ())}
-    return dict(found)
+    return {key: serials for key, serials in found.items() if serials}
 
 
 def coverage_by_number(events: list[Event], view: str) -> tuple[Coverage, FirstOverlap | None] | None:
     """The coverage of one view of records in the whole run, and its first overlap; None without records."""
     delivered = delivered_numbers(events, view)
     acked = acked_numbers(events) if view == SERIALS else {}
-    if not delivered and not acked:
+    if not any(delivered.values()) and not any(acked.values()):
         return None
     held = doubled = 0
     gaps: set[tuple[Key, int]] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.pipeline.measured import Silence
+from comparison.pipeline.measured_members import Silence
 from tests.support.oracle.intervals import Event, in_time, of
 
 _HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")

@@ -37,8 +37,10 @@ from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
+from tests.support.oracle.pauses import pauses_of
 from tests.support.oracle.silences import silences_of
 from tests.support.oracle.skips import skips_of
+from tests.support.oracle.standstills import Standing
 
 MS = 1_000_000
 TOLERANCE_NS, TOLERANCE_ACROSS_BOOTS_NS = 1 * MS, 50 * MS
@@ -102,12 +104,14 @@ def measured_of(
     found.final_offsets = oracle_commits.final_offsets(usable)
     found.memberless_ns = memberless_ns(usable)
     found.skips, _ = skips_of(usable)
+    found.standstills = Standing(usable, span, believed, oracle_rebalances.phases_of(usable), found.faults).all(changed)
     found.silences = silences_of(usable, tolerance_ns)
     found.takeovers = oracle_commits.takeovers(usable)
     found.acting = oracle_commits.acting(usable)
     found.phases = oracle_rebalances.phases_of(usable)
     found.attempts = oracle_rebalances.attempts_of(usable)
     found.rounds = oracle_rebalances.rounds_of(usable, found.phases)
+    found.pauses = pauses_of(usable, found.rounds, span)
     found.kept = oracle_rebalances.kept_through(usable, believed, found.rounds) if design in INCREMENTAL else {}
     found.delivered, found.out_of_order = oracle_runs.bins_of(usable, span)
     found.course = oracle_course.course_of(usable, span)

@@ -6,7 +6,7 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject, Settle, Steady
-from kernel.designs import DESIGN_NAMES, SERVER, ZOOKEEPER
+from kernel.designs import COORDINATED, DESIGN_NAMES, SERVER, ZOOKEEPER
 
 LINKS: tuple[Step, ...] = (
     Inject("delay", "follower->ensemble", {"by_ms": 700, "ways": "in"}),
@@ -80,6 +80,14 @@ MEMBERSHIP: tuple[Step, ...] = (
     Heal(),
     Inject("rolling-restart", "members", {"away_ms": 300, "every_ms": 500}),
 )
+LISTENERS: tuple[Step, ...] = (
+    Inject("slow-listener", "m1", {"for_ms": 500}),
+    Inject("late-commit", "m2", {"for_ms": 500}),
+    Inject("join", "group"),
+    Settle(),
+    Heal(),
+)
+PAUSES: tuple[Step, ...] = (Inject("paused-partitions", "owner"), Hold(500))
 
 #: What is injected together, into how many ZooKeeper servers, in which designs.
 GROUPS: tuple[tuple[str, tuple[Step, ...], int, tuple[str, ...]], ...] = (
@@ -89,6 +97,8 @@ GROUPS: tuple[tuple[str, tuple[Step, ...], int, tuple[str, ...]], ...] = (
     ("owner-znodes", OWNER_ZNODES, 1, (ZOOKEEPER,)),
     ("applications", APPLICATIONS, 1, DESIGN_NAMES),
     ("membership", MEMBERSHIP, 1, DESIGN_NAMES),
+    ("listeners", LISTENERS, 1, DESIGN_NAMES),
+    ("pauses", PAUSES, 1, COORDINATED),
 )
 
 

@@ -9,7 +9,7 @@ from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.refusals import Refusal
 from comparison.results.result import NotApplicable, Result
-from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Skipped, Wait
+from comparison.results.run import Bystander, Change, Counted, Delivery, Run, Skipped, Standstill, Wait
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by
 
 
@@ -57,6 +57,11 @@ def skipped(partition: int = 0, records: int = 5, committed: int | None = None) 
     """A reset to the log's end behind these records."""
     where = {"group": "g", "topic": "t", "partition": partition, "first": 10, "end": 10 + records}
     return Skipped(**where, records=records, reset="latest", committed=committed, by="m1/m1/0", at_ms=1_000.0)
+
+
+def standstill(seconds: float, **causes: float) -> Standstill:
+    where = {"group": "g", "topic": "t", "partition": 3}
+    return Standstill(**where, from_ms=1_000.0, until_ms=1_000.0 + 1_000 * seconds, causes=causes)
 
 
 def refused(place: str, error: str = "INCONSISTENT_GROUP_PROTOCOL", asked: int = 1, **given: Any) -> Refusal:

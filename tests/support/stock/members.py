@@ -5,8 +5,9 @@
 
 The clients have this in common: one strategy, heartbeats of 200 ms, no auto-commit, and a commit of the records read
 after each poll. A child is run as `python -m tests.support.stock.members KIND BOOTSTRAP GROUP TOPIC STRATEGY INSTANCE
-SESSION_MS`. It writes a JSON line {"owned": [partition...], "read": [[partition, offset]...]} on every change, and
-leaves the group when its standard input ends, unless it is static (INSTANCE is not empty).
+SESSION_MS PAUSES`; if PAUSES is not empty, it pauses what it is first assigned. It writes a JSON line
+{"owned": [partition...], "read": [[partition, offset]...]} on every change, and leaves the group when its standard
+input ends, unless it is static (INSTANCE is not empty).
 """
 
 from __future__ import annotations
@@ -119,12 +120,15 @@ async def stock_member(
     strategy: str = "range",
     instance: str = "",
     session_ms: int = SESSION_MS,
+    pauses: bool = False,
 ) -> AsyncIterator[StockMember]:
     """A member that polls until the end of the `with` or until it is stopped; static with an `instance`.
 
+    With `pauses`, which confluent's and Kafka's own can, it pauses what it is first assigned.
+
     The event loop continues while it stops: the group may wait for members that run there.
     """
-    member = StockMember(kind, bootstrap, group, topic, strategy, instance, str(session_ms))
+    member = StockMember(kind, bootstrap, group, topic, strategy, instance, str(session_ms), "pauses" if pauses else "")
     try:
         yield member
     finally:
@@ -144,6 +148,7 @@ class Given:
     strategy: str
     instance: str
     session_ms: str
+    pauses: str
 
 
 class ChangeReporter:
@@ -242,6 +247,7 @@ def run_confluent(reporter: ChangeReporter, given: Given) -> None:
     # Without a callback librdkafka gives partitions up in the background, also between a poll and the commit after it.
     # `consume` would call it amid a batch, whose offsets cannot be committed yet; `poll` calls it between messages.
     consumer.subscribe([given.topic], on_revoke=commit)
+    left_to_pause = bool(given.pauses)
     while reporter.going_on:
         messages = []
         while len(messages) < BATCH and (message := consumer.poll(0 if messages else 0.1)) is not None:
@@ -249,6 +255,9 @@ def run_confluent(reporter: ChangeReporter, given: Given) -> None:
                 messages.append(message)
         if messages:
             commit()
+        if left_to_pause and consumer.assignment():
+            consumer.pause(consumer.assignment())
+            left_to_pause = False
         reporter.report([(message.partition(), message.offset()) for message in messages], consumer.assignment())
     consumer.close()
 

@@ -191,6 +191,12 @@ class _Play:
             named = PARTITIONS[b % 3 :][: 1 + b // 6]
             self._by_stream(member, a // 4, f"partitions_{what}", t=" ".join(f"{t}{p}" for t, p in named))
 
+    def pause(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            topic, partition = PARTITIONS[b % 3]
+            what, cause = (("paused", ""), ("resumed", "asked"), ("resumed", "rebalance"))[b // 3]
+            self._by_stream(member, a // 4, f"partitions_{what}", t=f"{topic}{partition}", cause=cause)
+
     def rebalance(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
             step: tuple[str, dict[str, Any]] = (
@@ -208,8 +214,9 @@ class _Play:
         topic, partition = PARTITIONS[a % 3]
         first, last = self._ends[topic, partition], self._ends[topic, partition] + b
         self._ends[topic, partition] = last + 1
-        serials = {"serial_first": first + _SERIALS_AHEAD, "serial_last": last + _SERIALS_AHEAD}
-        self.emit("runner", "records_acked", topic=topic, partition=partition, first=first, last=last, **serials)
+        more = {"serial_first": first + _SERIALS_AHEAD, "serial_last": last + _SERIALS_AHEAD}
+        more |= {"latency_ns": (a + b) * 50 * MS} if a % 2 else {}
+        self.emit("runner", "records_acked", topic=topic, partition=partition, first=first, last=last, **more)
 
     def deliver(self, a: int, b: int) -> None:
         """Deliver the next records; sometimes some are skipped, repeated, or have no serial numbers."""
@@ -225,6 +232,12 @@ class _Play:
             serials = {"serial_first": None, "serial_last": None}
         numbers = {"topic": topic, "partition": partition, "first": first, "last": last, **serials}
         self._by_stream(member, place[0], "records_delivered", **numbers)
+
+    def refuse_fetch(self, a: int, b: int) -> None:
+        if (member := self._alive(a)) is not None:
+            topic, partition = PARTITIONS[b % 3]
+            error = "NOT_LEADER_OR_FOLLOWER"
+            self._by_stream(member, 0, "fetch_refused", topic=topic, partition=partition, error=error)
 
     def start(self, a: int, b: int) -> None:
         if (member := self._alive(a)) is not None:
@@ -302,7 +315,7 @@ class _Play:
         self._authority += a % 2
         topic = "__consumer_offsets" if b % 3 else "t"
         own = int(self._authorities[self._authority % len(self._authorities)].partition("-")[2])
-        leader = (own, own, 3 - own, -1)[b % 4]
+        leader = (own, own, 3 - own, -1, -2)[b % 5]
         self._by_authority("leader_changed", topic=topic, partition=a % 2, leader=leader, leader_epoch=self._epochs)
 
     # -- the runner and the environment ----------------------------------------------------------------------------
@@ -322,7 +335,7 @@ class _Play:
         self.emit("runner", kind, change=name, round=1 + (b // 2) % 2, members=1 + a, **detail)
 
     def fault(self, a: int, b: int) -> None:
-        fault, target = ("freeze", "cut", "kill")[a % 3], f"m{1 + b % 3}"
+        fault, target = ("freeze", "cut", "kill", "slow")[a % 4], f"m{1 + b % 3}"
         self.emit("runner", "fault_started" if b % 2 else "fault_ended", fault=fault, target=target)
 
     def want(self, a: int, b: int) -> None:
@@ -503,9 +516,11 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
         _Play.assign,
         _Play.revoke,
         _Play.lose,
+        _Play.pause,
         _Play.rebalance,
         _Play.acknowledge,
         _Play.deliver,
+        _Play.refuse_fetch,
         _Play.start,
         _Play.name,
         _Play.clear,
@@ -535,7 +550,7 @@ VERBS: dict[str, Callable[[_Play, int, int], None]] = {
 #: The most frequent actions.
 _OFTEN = (
     *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),
-    *("join_again", "rebalance_on", "rebalance_on", "gather", "gather"),
+    *("join_again", "rebalance_on", "rebalance_on", "gather", "gather", "pause", "pause"),
 )
 _NUMBERS = st.integers(0, 7)
 _STEP = st.tuples(st.sampled_from(PAUSES_NS), st.sampled_from([*VERBS, *_OFTEN]), _NUMBERS, _NUMBERS)

@@ -164,6 +164,8 @@ async def test_error_gives_back_that_partition_only():
         await f.fetcher.add([info(A, queue), info(B, queue)])
         assert await records_of(queue, 1) == [(1, 0)]
         assert f.given_back == [A]
+        refused = [(event["partition"], event["error"]) for event in f.tracer.of("fetch_refused")]
+        assert refused == [(0, "NOT_LEADER_OR_FOLLOWER")]
         await until(lambda: broker.fetches[-1] == {B: 1}, 60, "a fetch without it")
 
 

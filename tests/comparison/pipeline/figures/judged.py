@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from _pytest.mark import ParameterSet
 
-from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.figures.judging import judge
+from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change
 from kernel.designs import DESIGN_NAMES

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from comparison.pipeline.bronze.runs import TraceRun
 from comparison.pipeline.figures.assemble import assemble
-from comparison.pipeline.figures.verdicts import judge
+from comparison.pipeline.figures.judging import judge
 from comparison.pipeline.gold.run import measure
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome, worst

@@ -21,9 +21,9 @@ from comparison.pipeline.measured import (
     Round,
     RunnerEvent,
     RunSpan,
-    Silence,
     StageEntered,
 )
+from comparison.pipeline.measured_members import Silence
 from comparison.results.run import Change
 
 MS = 1_000_000

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.figures.assemble import assemble
-from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.figures.judging import judge
+from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.pipeline.gold.run import measure
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import FirstAttempt, Run

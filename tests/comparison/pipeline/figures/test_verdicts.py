@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from comparison.own_scenarios import why_not_judged
+from comparison.pipeline.figures.judging import judge
 from comparison.pipeline.figures.unpromised import UNPROMISED
-from comparison.pipeline.figures.verdicts import CHECKS, judge
+from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.outcomes import VerdictOutcome, worst
 from comparison.results.run import Counter, Term
 from comparison.scenarios.plan.catalogue import CATALOGUE, judged_by

@@ -40,6 +40,17 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic() -> None:
         "of another topic": [wanted(1, "u", 1), steady, ownership_changed(20, "assigned", "t0"), final],
     }
 
+    def led(at_ms: float, leader: int, epoch: int = 0) -> dict:
+        return e(at_ms, "broker-1", "leader_changed", p=0, leader=leader, leader_epoch=epoch)
+
+    joined = e(5, "m1", "member_started", group="lab", member="a")
+    cases |= {
+        "created later": [wanted(1, "t", 1), joined, steady, led(20, 1), led(25, 2, 1), final],
+        "led before": [wanted(1, "t", 1), joined, steady, led(20, 1, 3), led(25, 1), led(30, -1), final],
+        "deleted": [wanted(1, "t", 1), joined, steady, led(20, -2), led(25, -2), final],
+        "recreated": [wanted(1, "t", 1), joined, led(8, 1), steady, led(20, -2), led(30, 1), led(31, 2), final],
+    }
+
     def stage(tables: Tables, context: Context) -> list[tuple[str, int, int]]:
         keys = Keys()
         wanted, _ = wanted_ranges(keys, reduced(tables, context)[0], context, 0, 1)
@@ -53,4 +64,8 @@ def test_partitions_are_wanted_as_long_as_the_group_wants_their_topic() -> None:
         "shrinks for a while": [("t0", 10, 90), ("t1", 10, 30), ("t1", 40, 90)],
         "given up": [("t0", 10, 40), ("u0", 40, 90)],
         "of another topic": [("t0", 10, 90), ("u0", 10, 90)],
+        "created later": [("t0", 20, 90)],
+        "led before": [("t0", 10, 90)],
+        "deleted": [("t0", 10, 20)],
+        "recreated": [("t0", 10, 20), ("t0", 30, 90)],
     }

@@ -12,7 +12,7 @@ from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.runs.results import change, every_design, refused, run, skipped, slowed
+from tests.support.runs.results import change, every_design, refused, run, skipped, slowed, standstill
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
@@ -54,6 +54,18 @@ def test_skipped_records_are_told_apart_from_lost_ones_with_the_partitions_they_
         "In eager auto.offset.reset=latest skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
         "and others of 2 more partitions."
     )
+
+
+def test_standstill_of_a_partition_that_had_its_owner_is_told_with_its_causes() -> None:
+    stood = standstill(3.1, **{"fetch refused": 0.2, "no leader": 2.9, "unknown": 0.01})
+    owned, dead = run("crash", "eager", standstills=[stood], standstill_s=3.1), standstill(3.1, **{"no owner": 3.1})
+    said = "In eager records of t-3 waited for 3.10 s while nothing was delivered from it: no leader for 2.9 s, "
+    assert [text for text in found(owned) if "waited" in text] == [f"{said}fetch refused for 0.2 s."]
+    for unremarkable in (
+        run("crash", "eager", standstills=[dead], standstill_s=3.1),
+        run("crash", "eager", standstills=[standstill(0.9, unknown=0.9)], standstill_s=0.9),
+    ):
+        assert not [text for text in found(unremarkable) if "waited" in text]
 
 
 def test_refused_members_are_named_with_the_reason_how_often_they_asked_and_whether_they_got_in() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from comparison.pipeline.silver.windows import TRACED_AS_CHANGES
 from comparison.scenarios.plan.configuration import configuration
-from comparison.scenarios.plan.faults import FAULTS, Choice, Number, TargetKind, check, fault_named, kind_of
+from comparison.scenarios.plan.faults import FAULTS, Choice, Number, check, fault_named
 from comparison.scenarios.plan.feasibility import Case, require_feasible
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step import Step
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject
 from comparison.scenarios.run.injections import PERFORMERS
 from docs.generators.fault_page import PAGE, page

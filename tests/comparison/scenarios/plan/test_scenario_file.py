@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from comparison.own_scenarios import why_not_judged
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from comparison.scenarios.plan.faults import FAULTS, Choice, TargetKind
+from comparison.scenarios.plan.faults import FAULTS, Choice
 from comparison.scenarios.plan.fields import has_default, types_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.points import KILLED, NAMED
@@ -24,6 +24,7 @@ from comparison.scenarios.plan.scenario_file import parse_scenario, read_scenari
 from comparison.scenarios.plan.scenario_text import as_file
 from comparison.scenarios.plan.sequence import objections
 from comparison.scenarios.plan.step_names import STEPS, name_of
+from comparison.scenarios.plan.targets import TargetKind
 from comparison.scenarios.plan.vocabulary import Form, FreezeAtPoint, Heal, Inject, KillAtPoint, KillOwner
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
 from tests.support.commands.complaints import place_first

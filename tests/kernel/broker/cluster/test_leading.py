@@ -216,3 +216,13 @@ async def test_listener_that_cannot_resign_does_not_affect_the_others(caplog: py
     await asyncio.wait_for(leading.settled(), 5)
     assert willing.calls == ["lead 0", "resign"]
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+
+
+async def test_partition_of_a_deleted_topic_is_traced_as_such_also_if_the_topic_is_there_again() -> None:
+    leading, _, tracer = made()
+    partitions = (PartitionView((1,), leader=1, leader_epoch=0),)
+    for topic_id in (uuid.UUID(int=5), uuid.UUID(int=6), None):
+        topics = {} if topic_id is None else {"t": TopicView("t", topic_id, partitions)}
+        leading.follow(ClusterSnapshot(topics=topics))
+        await leading.settled()
+    assert [e["leader"] for e in tracer.of("leader_changed")] == [1, -2, 1, -2]
