@@ -92,8 +92,9 @@ class Load:
         self._stopping.set()
 
     def _send_range(self, first: int, after: int) -> None:
+        """What is due while there is no topic is left out."""
         numbered: dict[TopicPartition, list[int]] = defaultdict(list)
-        for index in range(first, after):
+        for index in range(first, after) if self._partitions else ():
             tp = spread(self._partitions, index)
             numbered[tp].append(self._serials[tp])
             self._serials[tp] += 1

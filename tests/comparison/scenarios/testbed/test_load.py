@@ -115,6 +115,22 @@ async def test_topic_that_is_left_out_gets_no_more_records_and_its_serials_go_on
     assert load.ends[other] == len(log.stored[other])
 
 
+async def test_load_without_a_topic_waits_for_one() -> None:
+    log, loop = Log(), asyncio.get_running_loop()
+    load = Load(log, PARTITIONS, 2000, ListTracer())
+    running = asyncio.create_task(load.run())
+    await until(lambda: all(log.stored[tp] for tp in PARTITIONS), 60, "records to be produced")
+    await load.leave_out("t")
+    assert load.ends == {}
+    log.stored = {tp: [] for tp in PARTITIONS}
+    left_out_s = loop.time()
+    await until(lambda: loop.time() > left_out_s + 0.2, 60, "some turns without a topic")
+    load.grow(PARTITIONS)
+    await until(lambda: all(log.stored.values()), 60, "records to be produced again")
+    load.stop()
+    await running
+
+
 def test_added_partition_gets_a_record_whatever_the_rate() -> None:
     added = [TopicPartition("t", number) for number in range(2, 200)]
 
