@@ -119,7 +119,8 @@ def _observations(cell: Cell, run: Run | CountedRun) -> Iterator[_Observation]:
     if isinstance(run, CountedRun):
         yield from (_Observation(whole, name, value) for name, value in run.figures.items())
         return
-    yield _Observation(whole, APPLICATION_ERRORS, len(run.failures))
+    refused = sum(each.asked for each in run.refusals)
+    yield _Observation(whole, APPLICATION_ERRORS, len(run.failures) + refused)
     if run.outcome != COMPLETE:
         return
     for name, value in run.metrics.items():

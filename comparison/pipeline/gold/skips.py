@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from comparison.pipeline.gold.cover import Ranges, united
 from comparison.pipeline.measured_offsets import Skip
-from comparison.pipeline.silver.arrays import integers
+from comparison.pipeline.silver.arrays import tuples_of
 from comparison.pipeline.silver.offsets import RESET, STARTED, WRITTEN
 
 if TYPE_CHECKING:
@@ -43,13 +42,18 @@ class Unpromised(NamedTuple):
 
 def unpromised(keys: Keys, bundle: Bundle, delivered: Ranges, context: Context) -> Unpromised:
     """What resets have skipped; `delivered` are ranges of offsets, numbered by `keys`."""
-    resets = _resets(bundle)
-    handed = _by_key(keys, united(delivered)) if resets else {}
+    resets = _of_kind(bundle, RESET, ("offset", "t_ns", "seq", "reset", "by"))
+    to_the_end = {key: rows for key, of_one in resets.items() if (rows := [r for r in of_one if r[3] in TO_THE_END])}
+    if not to_the_end:
+        return Unpromised([], {})
+    handed, acked = _by_key(keys, united(delivered)), _acked(bundle)
+    started, written = (_of_kind(bundle, kind, ("t_ns", "seq", "offset")) for kind in (STARTED, WRITTEN))
     skips: list[Skip] = []
     offsets: dict[Key, list[Range]] = {}
-    for key, of_one in sorted(resets.items()):
-        begin = 0 if _was_added(key, context) else _first_start(key, bundle)
-        found = list(_skipped(key, begin, of_one, handed.get(key, []), bundle))
+    for key, of_one in sorted(to_the_end.items()):
+        begin = 0 if _was_added(key, context) or key not in started else started[key][0][2]
+        known = _Known(handed.get(key, []), acked.get(key[1:]), [(t_ns, at) for t_ns, _, at in written.get(key, ())])
+        found = list(_skipped(key, begin, of_one, known))
         skips += found
         offsets[key] = [(0, begin), *((skip.first, skip.end) for skip in found)]
     return Unpromised(skips, offsets)
@@ -68,14 +72,13 @@ def without(ranges: Iterable[Range], left_out: Sequence[Range]) -> Iterator[Rang
             yield begin, high
 
 
-def _resets(bundle: Bundle) -> dict[Key, list[dict[str, Any]]]:
-    """Those to the end, by partition, in the order of their offsets."""
-    rows = bundle.offsets
-    chosen = rows.filter(pc.and_(pc.equal(rows["kind"], RESET), pc.is_in(rows["reset"], pa.array(TO_THE_END))))
-    found: defaultdict[Key, list[dict[str, Any]]] = defaultdict(list)
-    for row in sorted(chosen.to_pylist(), key=lambda row: (row["offset"], row["t_ns"], row["seq"])):
-        found[row["group"], row["topic"], row["partition"]].append(row)
-    return dict(found)
+def _of_kind(bundle: Bundle, kind: str, columns: Sequence[str]) -> dict[Key, list[tuple[Any, ...]]]:
+    """These columns of one kind of rows about offsets, by partition, in order."""
+    found: defaultdict[Key, list[tuple[Any, ...]]] = defaultdict(list)
+    rows = bundle.offsets.filter(pc.equal(bundle.offsets["kind"], kind))
+    for group, topic, partition, *values in tuples_of(rows, ("group", "topic", "partition", *columns)):
+        found[group, topic, partition].append(tuple(values))
+    return {key: sorted(of_one) for key, of_one in found.items()}
 
 
 def _was_added(key: Key, context: Context) -> bool:
@@ -88,30 +91,12 @@ def _was_added(key: Key, context: Context) -> bool:
     return any(life.from_ns < appeared_ns for life in lives)
 
 
-def _first_start(key: Key, bundle: Bundle) -> int:
-    """The offset at which the group's first delivery of a partition started."""
-    return next((int(row["offset"]) for row in _rows(key, bundle, STARTED)), 0)
-
-
-def _rows(key: Key, bundle: Bundle, kind: str) -> list[dict[str, Any]]:
-    """Those of one kind about the offsets of a partition, in order."""
-    rows = _of(key, bundle.offsets.filter(pc.equal(bundle.offsets["kind"], kind)))
-    return sorted(rows.to_pylist(), key=lambda row: (row["t_ns"], row["seq"]))
-
-
-def _of(key: Key, rows: pa.Table) -> pa.Table:
-    group, topic, partition = key
-    mine = pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition))
-    return rows.filter(pc.and_(mine, pc.equal(rows["group"], group)) if "group" in rows.column_names else mine)
-
-
-def _acked(key: Key, bundle: Bundle) -> list[Range] | None:
-    """The offsets at which records of a partition were acknowledged, in order; None if nobody traced them."""
-    rows = _of(key, bundle.acks)
-    if not len(rows):
-        return None
-    first = integers(rows["offset"])
-    return sorted(zip(first.tolist(), (first + integers(rows["end"]) - integers(rows["first"])).tolist(), strict=True))
+def _acked(bundle: Bundle) -> dict[tuple[str, int], list[Range]]:
+    """The offsets at which records of each partition were acknowledged, in order, where anybody traced them."""
+    found: defaultdict[tuple[str, int], list[Range]] = defaultdict(list)
+    for topic, partition, at, first, end in tuples_of(bundle.acks, ("topic", "partition", "offset", "first", "end")):
+        found[topic, partition].append((at, at + end - first))
+    return {place: sorted(ranges) for place, ranges in found.items()}
 
 
 def _by_key(keys: Keys, ranges: Ranges) -> dict[Key, list[Range]]:
@@ -122,16 +107,21 @@ def _by_key(keys: Keys, ranges: Ranges) -> dict[Key, list[Range]]:
     return found
 
 
-def _skipped(
-    key: Key, begin: int, resets: Sequence[Mapping[str, Any]], handed: Sequence[Range], bundle: Bundle
-) -> Iterator[Skip]:
+class _Known(NamedTuple):
+    """What is known of a partition: offsets that were delivered, and acknowledged (None: not traced), and commits."""
+
+    handed: Sequence[Range]
+    acked: Sequence[Range] | None
+    commits: Sequence[tuple[int, int]]  #: when, and the offset, in order
+
+
+def _skipped(key: Key, begin: int, resets: Iterable[tuple[Any, ...]], known: _Known) -> Iterator[Skip]:
     """The gap right before each reset's offset, down to what was delivered, to another reset, or to `begin`."""
     group, topic, partition = key
-    acked, commits = _acked(key, bundle), _rows(key, bundle, WRITTEN)
-    for reset in resets:
-        end = int(reset["offset"])
-        first = max([begin, *(min(high, end) for low, high in handed if low < end)])
-        written = [(max(low, first), min(high, end)) for low, high in acked] if acked is not None else [(first, end)]
+    for end, t_ns, _, reset, by in resets:
+        first = max([begin, *(min(high, end) for low, high in known.handed if low < end)])
+        acked = [(first, end)] if known.acked is None else known.acked
+        written = [(max(low, first), min(high, end)) for low, high in acked]
         records = sum(high - low for low, high in written if low < high)
         begin = max(begin, end)
         if records:
@@ -142,8 +132,8 @@ def _skipped(
                 first=first,
                 end=end,
                 records=records,
-                reset=reset["reset"],
-                committed=next((row["offset"] for row in reversed(commits) if row["t_ns"] < reset["t_ns"]), None),
-                by=reset["by"],
-                t_ns=reset["t_ns"],
+                reset=reset,
+                committed=next((offset for at_ns, offset in reversed(known.commits) if at_ns < t_ns), None),
+                by=by,
+                t_ns=t_ns,
             )

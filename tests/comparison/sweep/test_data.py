@@ -17,6 +17,7 @@ from comparison.sweep.grid_file import metrics_named
 from comparison.sweep.plan import SweepRun
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA, write_sweep_tables
 from kernel.errors import ConfigurationError
+from tests.support.runs.results import refused
 from tests.support.runs.sweeps import change_of, data_of, plan_of, result_of
 
 
@@ -92,10 +93,10 @@ def test_errors_of_applications_are_counted_in_failed_runs_too() -> None:
     plan = plan_of("scenario=mass-start", "design=zookeeper")
     (run,) = plan.runs
     error = "RebalanceFailed: can't rebalance after 1 retries"
-    gave_up = result_of({"converge_ms": 5.0}, outcome="failed", failures=[error])
+    gave_up = result_of({"converge_ms": 5.0}, outcome="failed", failures=[error], refusals=[refused("m5", asked=2)])
     data = data_of(plan, lambda _: gave_up, [(run, "timed out")])
     assert {name: figure.median for name, figure in data.cells[0].figures.items()} == {
-        "application_errors": 1,
+        "application_errors": 3,
         "failed_runs": 1,
     }
 
