@@ -65,6 +65,8 @@ TO_ZOOKEEPER: dict[Leaf, Sequence[str]] = {
 #: The same of those that ask a broker.
 TO_BROKER: dict[Leaf, Sequence[str]] = {
     ("broker", "coordinator"): ["broker coordinator g --bootstrap-server {}"],
+    ("topic", "add-partitions"): ["topic add-partitions t 1 --bootstrap-server {}"],
+    ("topic", "recreate"): ["topic recreate t --bootstrap-server {}"],
     ("topic", "create"): ["topic create t --bootstrap-server {}"],
     ("topic", "delete"): ["topic delete t --bootstrap-server {}"],
     ("topic", "describe"): ["topic describe t --bootstrap-server {}"],
