@@ -217,6 +217,7 @@ class CommitTotals(CommitSums, frozen=True, kw_only=True):
 
     stale_delivered: int
     started_behind: int
+    reset_behind: int  #: of these, where auto.offset.reset set the position
     of_ended_sessions: int | None  #: None: the authority traced no end of a session
 
 

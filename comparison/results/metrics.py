@@ -185,6 +185,18 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
         "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
+        "poll_overdue": Metric(
+            "",
+            "times that members left their group because they had not polled for max.poll.interval.ms; in consumer "
+            "those after which they came back",
+            "max.poll.interval.ms passed",
+        ),
+        "rebalance_overdue": Metric(
+            "",
+            "times that a coordinator removed a member that took longer in a rebalance than it waits: "
+            "max.poll.interval.ms of the members, or group.server.rebalance.timeout.ms",
+            "removed in a rebalance",
+        ),
         "notifications": Metric("", "watch events delivered to members", "notifications"),
         "zk_reads": Metric("", "successful ZooKeeper reads by members", "ZooKeeper reads"),
         "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
@@ -236,6 +248,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "refused": Metric("", "commits that the authority refused"),
         "started_behind": Metric("", "deliveries that started behind an accepted commit", "started behind a commit"),
+        "reset_behind": Metric(
+            "", "positions that auto.offset.reset set behind an accepted commit", "by a reset", is_part=True
+        ),
         "fenced": Metric(
             "",
             "commits refused for an old generation or an unknown member; not of a member whose epoch just rose",

@@ -49,7 +49,15 @@ if TYPE_CHECKING:
 HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
 #: The figures that are what was measured of all commits, by the same names.
 _OF_COMMITS = (
-    *("moved_back", "moved_back_records", "of_ended_sessions", "old_accepted", "refused", "fenced", "started_behind"),
+    *("moved_back", "moved_back_records", "of_ended_sessions", "old_accepted", "refused", "fenced"),
+    *("started_behind", "reset_behind"),
+)
+#: Triggers of members of either protocol that had not polled for max.poll.interval.ms.
+POLL_OVERDUE = ("poll-overdue", "poll-timeout")
+#: Why a coordinator removes members that take longer in a rebalance than it waits (kernel.trace.words.Removal).
+REBALANCE_OVERDUE = (
+    *("not rejoined", "not synced", "not revoked in time"),
+    *("not stopped in time", "not started in time"),
 )
 #: Kafka's name for the error.
 NOT_COORDINATOR = "NOT_COORDINATOR"
@@ -154,6 +162,10 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         "rounds": sum(change.rounds for change in changes) if changes else None,
         "rebalances": whole.sum("rebalance_started"),
         "rebalances_failed": whole.sum("rebalance_ended", where=lambda count: count.outcome == "failed"),
+        "poll_overdue": whole.sum("rebalance_triggered", where=lambda count: count.name in POLL_OVERDUE),
+        "rebalance_overdue": whole.sum(
+            "group_member_left", role="broker", where=lambda count: count.name in REBALANCE_OVERDUE
+        ),
         "attempts": whole.sum("attempt_ended"),
         "attempts_failed": whole.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
         "notifications": whole.sum("zk_notified"),

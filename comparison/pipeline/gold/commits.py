@@ -36,7 +36,7 @@ from comparison.pipeline.silver.arrays import (
     together,
 )
 from comparison.pipeline.silver.naming import Names, is_another, keys_of
-from comparison.pipeline.silver.offsets import FINAL, REFUSED, STARTED, WRITTEN
+from comparison.pipeline.silver.offsets import FINAL, REFUSED, RESET, STARTED, WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ _NO_EPOCH, _NEVER = -1, np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The commits and starts of deliveries of some partitions, in order, with what was true of each."""
+    """The commits, starts of deliveries and resets of some partitions, in order, with what was true of each."""
 
     rows: pa.Table  #: OFFSET_SCHEMA, of these kinds
     owner: list[str | None]  #: None: nobody
@@ -96,6 +96,7 @@ class Judged:
     is_old: NDArray[np.bool_]
     is_fenced: NDArray[np.bool_]
     starts_behind: NDArray[np.bool_]
+    resets_behind: NDArray[np.bool_]  #: auto.offset.reset set a position there
 
     def commits(self) -> pa.Table:
         """COMMIT_SCHEMA."""
@@ -109,12 +110,12 @@ class Judged:
         }
         columns = {name: rows[name] for name in rows.column_names} | judged_as | {"outcome": outcome}
         table = pa.table({name: columns[name] for name in COMMIT_SCHEMA.names}, schema=COMMIT_SCHEMA)
-        return table.filter(pa.compute.not_equal(rows["kind"], STARTED))
+        return table.filter(pa.compute.is_in(rows["kind"], pa.array([WRITTEN, REFUSED])))
 
 
 def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
-    """Judge every commit and every start of deliveries; `offsets` and `naming` are those of some partitions, whole."""
-    offsets = offsets.filter(pa.compute.is_in(offsets["kind"], pa.array([WRITTEN, REFUSED, STARTED])))
+    """Judge every commit, start of deliveries and reset; `offsets` and `naming` are those of some partitions, whole."""
+    offsets = offsets.filter(pa.compute.is_in(offsets["kind"], pa.array([WRITTEN, REFUSED, STARTED, RESET])))
     both = pa.concat_tables([table.select(["group", "topic", "partition"]) for table in (offsets, naming)])
     keys, _ = keys_of(both)
     mine, named_keys = keys[: len(offsets)], keys[len(offsets) :]
@@ -129,6 +130,7 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
     by = offsets["by"].to_pylist()
     offset = integers(offsets["offset"])
     of_group = _GroupHistory(context.moments, offsets, t_ns, seq)
+    is_behind = offset < _accepted_before(mine, t_ns, offset, written)
     epoch = integers(offsets["epoch"], null=_NO_EPOCH)
     fencing = np.array([error in FENCING_ERRORS for error in offsets["error"].to_pylist()], dtype=np.bool_)
     found = Judged(
@@ -145,7 +147,8 @@ def judged(offsets: pa.Table, naming: pa.Table, context: Context) -> Judged:
         moved_back_by=_moved_back_by(mine, offset, written),
         is_old=written & (epoch >= 0) & (epoch < of_group.generation),
         is_fenced=(kinds == REFUSED) & fencing & ~of_group.is_too_early,
-        starts_behind=(kinds == STARTED) & (offset < _accepted_before(mine, t_ns, offset, written)),
+        starts_behind=(kinds == STARTED) & is_behind,
+        resets_behind=(kinds == RESET) & is_behind,
     )
     if context.boots:
         _acquit(

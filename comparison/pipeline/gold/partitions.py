@@ -74,6 +74,7 @@ class PartitionFigures:
     standstills: Standstills | None = None
     pauses: Pauses | None = None
     started_behind: int = 0
+    reset_behind: int = 0
     final_offsets: FinalOffsets | None = None
     out_of_order: int = 0
     course: Course | None = None
@@ -115,6 +116,7 @@ def measure_partitions(
         standstills=standstills_of(bundle, believes, stretches_by_key(wanted, keys.meanings), context),
         pauses=pauses.pauses_of(bundle, context),
         started_behind=int(commits.starts_behind.sum()),
+        reset_behind=int(commits.resets_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
         out_of_order=_out_of_order(bundle),
         course=course_of(bundle, context),
@@ -295,6 +297,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         pauses=pauses.added(part.pauses for part in parts),
         memberless_ns=sum(part.memberless_ns for part in parts),
         started_behind=sum(part.started_behind for part in parts),
+        reset_behind=sum(part.reset_behind for part in parts),
         final_offsets=FinalOffsets(
             read=sum(final.read for final in finals),
             behind=sum(final.behind for final in finals),

@@ -94,6 +94,7 @@ def together(
         commits=CommitTotals(
             **asdict(sums.commits),
             started_behind=figures.started_behind,
+            reset_behind=figures.reset_behind,
             stale_delivered=sum(part.stale_deliveries for part in parts),
             of_ended_sessions=sum(part.of_ended_sessions for part in parts) if context.session_ends else None,
         )

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from comparison.pipeline.silver.context import Window
     from comparison.pipeline.silver.readings import ReadingInterval
 
-#: The fields that names are taken from; a kind has at most one of them.
-_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
+#: The fields that names are taken from: the first that a kind has.
+_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset", "reason")
 #: Kinds whose number says nothing or is counted elsewhere.
 _NOT_COUNTED = frozenset(
     {"run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op"}

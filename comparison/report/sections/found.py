@@ -10,6 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
+from comparison.report.sections.found_members import overdue, reset_behind, takeovers
+from comparison.report.sections.words import by_design, counted, listed, metric
 from comparison.report.summaries import additions, restarts, strategies
 from comparison.report.summaries.figures import by_change, ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
@@ -58,7 +60,8 @@ def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
     if scenario == SLOW:
         found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]
     found += [Finding(f"{_capital(remark)}.") for remark in restarts.remarks(restarts.costs(runs))]
-    return [*found, *_owners(runs, views), *_standstills(runs), *_records(runs)]
+    slow = [Finding(text) for of in (takeovers, overdue) for text in of(runs)]
+    return [*found, *slow, *_owners(runs, views), *_standstills(runs), *_records(runs)]
 
 
 def _capital(text: str) -> str:
@@ -81,10 +84,10 @@ def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
 
 
 def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    several, none = _split(runs, lambda run: _metric(run, "two_delivering_longest_s"))
+    several, none = _split(runs, lambda run: metric(run, "two_delivering_longest_s"))
     for run in several:
         view = views.get(run.design)
-        longest, total = _metric(run, "two_delivering_longest_s"), _metric(run, "two_delivering_partition_s")
+        longest, total = metric(run, "two_delivering_longest_s"), metric(run, "two_delivering_partition_s")
         yield Finding(
             f"In {run.design} two members delivered the same partition for {number(longest)} s{_of_fault(run)}, "
             f"{number(total)} partition-seconds in all.",
@@ -112,19 +115,19 @@ def _of_fault(run: Run) -> str:
 def _commits(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     for run in runs:
         view = views.get(run.design)
-        stale, back = _metric(run, "stale_writes"), _metric(run, "moved_back")
+        stale, back = metric(run, "stale_writes"), metric(run, "moved_back")
         if stale or back:
-            parts = [f"accepted {_count(stale, 'commit')} from a member that was not the owner"] if stale else []
+            parts = [f"accepted {counted(stale, 'commit')} from a member that was not the owner"] if stale else []
             if back:
-                offsets = _count(back, "committed offset")
-                parts.append(f"{offsets} moved back, by {number(_metric(run, 'moved_back_records'))} records in all")
+                offsets = counted(back, "committed offset")
+                parts.append(f"{offsets} moved back, by {number(metric(run, 'moved_back_records'))} records in all")
             yield Finding(f"In {run.design}: {'; '.join(parts)}.", _links(view, first_moved_back))
-    fenced = [run for run in runs if _metric(run, "fenced")]
+    fenced = [run for run in runs if metric(run, "fenced")]
     if fenced:
-        refused = [(run.design, number(_metric(run, "fenced"))) for run in fenced]
+        refused = [(run.design, number(metric(run, "fenced"))) for run in fenced]
         links = [each for run in fenced for each in _links(views.get(run.design), first_refused)]
-        yield Finding(f"Late commits that were refused: {_by_design(refused)}.", links[:LINKS_MAX])
-    moved, still = _split(runs, lambda run: _metric(run, "moved_back"))
+        yield Finding(f"Late commits that were refused: {by_design(refused)}.", links[:LINKS_MAX])
+    moved, still = _split(runs, lambda run: metric(run, "moved_back"))
     if moved and still:
         yield Finding(f"In {_names(still)} no committed offset moved back.")
 
@@ -138,21 +141,20 @@ def _herd(runs: Sequence[Run]) -> Iterator[Finding]:
     costs = []
     for design, change in rows:
         requests = sum(change.requests.get(api, 0) for api in ("JoinGroup", "SyncGroup"))
-        cost = [_count(change.notifications, "notification"), _count(change.zk_reads, "ZooKeeper read")]
+        cost = [counted(change.notifications, "notification"), counted(change.zk_reads, "ZooKeeper read")]
         kept = [each for each, n in zip(cost, (change.notifications, change.zk_reads), strict=True) if n]
-        kept += [_count(requests, "JoinGroup or SyncGroup request")] if requests else []
+        kept += [counted(requests, "JoinGroup or SyncGroup request")] if requests else []
         costs.append(f"{' and '.join(kept) or 'nothing'} in {design}")
     yield Finding(f"One more member ({name}) cost {', '.join(costs)}.")
     waits = [(run.design, waited) for run in runs if (waited := _waited(run))]
     if waits:
-        yield Finding(f"A get by an uninvolved client of the same ZooKeeper took {_by_design(waits)}.")
+        yield Finding(f"A get by an uninvolved client of the same ZooKeeper took {by_design(waits)}.")
 
 
 def _waited(run: Run) -> str:
     """`0.46 ms before a join and 0.44 ms during it (median; 99th percentile 4.6 and 5.2 ms)`; '' if not timed."""
     p50, p99 = (
-        [_metric(run, f"bystander_get_{stage}_{share}_ms") for stage in ("before", "during")]
-        for share in ("p50", "p99")
+        [metric(run, f"bystander_get_{stage}_{share}_ms") for stage in ("before", "during")] for share in ("p50", "p99")
     )
     if None in (*p50, *p99):
         return ""
@@ -163,13 +165,13 @@ def _waited(run: Run) -> str:
 def _catching_up(runs: Sequence[Run]) -> Iterator[Finding]:
     """What adding members to a group that lags cost at first, and when it had paid."""
     for run in runs:
-        before, dip = _metric(run, "lag_before"), _metric(run, "dip_records")
+        before, dip = metric(run, "lag_before"), metric(run, "dip_records")
         if not before or dip is None:
             continue
-        even_s = _metric(run, "break_even_s")
+        even_s = metric(run, "break_even_s")
         paid = "and that was not made up for" if even_s is None else f"made up for {number(even_s)} s after"
-        cost = f"the rebalance cost up to {_count(dip, 'record')}, {paid}" if dip else "no fewer were delivered then"
-        yield Finding(f"In {run.design}, with a lag of {_count(before, 'record')}, members were added: {cost}.")
+        cost = f"the rebalance cost up to {counted(dip, 'record')}, {paid}" if dip else "no fewer were delivered then"
+        yield Finding(f"In {run.design}, with a lag of {counted(before, 'record')}, members were added: {cost}.")
 
 
 def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
@@ -178,43 +180,43 @@ def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
         how = "In transactions" if copies.transactions else "Without transactions"
         late = f"refused ({copies.late_write})" if copies.late_write else "stored"
         yield Finding(
-            f"{how}, {number(copies.twice)} of {_count(copies.records, 'copied record')} are there twice for a "
+            f"{how}, {number(copies.twice)} of {counted(copies.records, 'copied record')} are there twice for a "
             f"read_committed reader: what the application wrote when it woke up was {late}."
         )
 
 
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    settled = {run.design: ms for run in runs if (ms := _metric(run, "converge_ms")) is not None}
+    settled = {run.design: ms for run in runs if (ms := metric(run, "converge_ms")) is not None}
     if any(ms >= AT_ONCE_MS for ms in settled.values()):
         times = [(name, "at once" if ms < AT_ONCE_MS else f"after {ms / 1000:.1f} s") for name, ms in settled.items()]
         slowest = sorted(settled, key=lambda design: -settled[design])[:LINKS_MAX]
         links = [each for design in slowest for each in _links(views.get(design), longest_unowned)]
-        yield Finding(f"Every partition had one owner again {_by_design(times)} (the slowest change).", links)
+        yield Finding(f"Every partition had one owner again {by_design(times)} (the slowest change).", links)
     elif settled:
         where = "" if len(runs) == 1 else ", in any design"
         yield Finding(f"No partition was without its owner for long{where}.")
-    stopped = [(run.design, number(_metric(run, "stopped"))) for run in runs]
-    if any(_metric(run, "stopped") for run in runs):
-        needed = [(run.design, number(each)) for run in runs if (each := _metric(run, "moved_minimum"))]
+    stopped = [(run.design, number(metric(run, "stopped"))) for run in runs]
+    if any(metric(run, "stopped") for run in runs):
+        needed = [(run.design, number(each)) for run in runs if (each := metric(run, "moved_minimum"))]
         amounts = {text for _, text in needed}
-        least = _by_design(needed) if len(amounts) > 1 or len(needed) < len(runs) else next(iter(amounts))
+        least = by_design(needed) if len(amounts) > 1 or len(needed) < len(runs) else next(iter(amounts))
         enough = f" To balance the group, so many had to move: {least}." if needed else ""
-        yield Finding(f"Partitions taken from members that stayed: {_by_design(stopped)}.{enough}")
+        yield Finding(f"Partitions taken from members that stayed: {by_design(stopped)}.{enough}")
     for name, said in (
         ("rebalances_failed", "Rebalances given up after the last attempt"),
         ("left_unnamed", "Partitions without an owner at the end, by the authority"),
     ):
-        if any(_metric(run, name) for run in runs):
-            counts = [(run.design, number(_metric(run, name))) for run in runs if _metric(run, name) is not None]
-            yield Finding(f"{said}: {_by_design(counts)}.")
+        if any(metric(run, name) for run in runs):
+            counts = [(run.design, number(metric(run, name))) for run in runs if metric(run, name) is not None]
+            yield Finding(f"{said}: {by_design(counts)}.")
 
 
 def _standstills(runs: Sequence[Run]) -> Iterator[Finding]:
     """For how long records waited at worst, which can be long although each partition has its owner."""
-    known = [(run, stood_s) for run in runs if (stood_s := _metric(run, "standstill_s")) is not None]
+    known = [(run, stood_s) for run in runs if (stood_s := metric(run, "standstill_s")) is not None]
     if any(stood_s >= STANDSTILL_S_MIN for _, stood_s in known):
         longest = [(run.design, f"{stood_s:.1f} s{_why(run)}" if stood_s else "0") for run, stood_s in known]
-        yield Finding(f"Records of a partition waited longest while none was delivered: {_by_design(longest)}.")
+        yield Finding(f"Records of a partition waited longest while none was delivered: {by_design(longest)}.")
 
 
 def _why(run: Run) -> str:
@@ -226,21 +228,22 @@ def _why(run: Run) -> str:
 
 
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:
-    lost = [run for run in runs if _metric(run, "lost")]
+    lost = [run for run in runs if metric(run, "lost")]
     for run in lost:
-        yield Finding(f"In {run.design} {_count(_metric(run, 'lost'), 'acknowledged record')} never arrived.")
-    if not lost and all(_metric(run, "lost") == 0 for run in runs):
+        yield Finding(f"In {run.design} {counted(metric(run, 'lost'), 'acknowledged record')} never arrived.")
+    if not lost and all(metric(run, "lost") == 0 for run in runs):
         where = "" if len(runs) == 1 else ", in any design"
-        again = [(run.design, number(_metric(run, "duplicates"))) for run in runs if _metric(run, "duplicates")]
-        repeats = f" Delivered again: {_by_design(again)}." if again else ""
+        again = [(run.design, number(metric(run, "duplicates"))) for run in runs if metric(run, "duplicates")]
+        repeats = f" Delivered again: {by_design(again)}." if again else ""
         yield Finding(f"No acknowledged record was lost{where}.{repeats}")
+    yield from map(Finding, reset_behind(runs))
     for run in runs:
         if run.skips:
-            skipped = _count(_metric(run, "skipped"), "record")
+            skipped = counted(metric(run, "skipped"), "record")
             yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
-    dropped = [(run.design, number(_metric(run, "pauses_dropped"))) for run in runs if _metric(run, "pauses_dropped")]
+    dropped = [(run.design, number(metric(run, "pauses_dropped"))) for run in runs if metric(run, "pauses_dropped")]
     if dropped:
-        yield Finding(f"Pauses of a partition that a rebalance dropped and gave back: {_by_design(dropped)}.")
+        yield Finding(f"Pauses of a partition that a rebalance dropped and gave back: {by_design(dropped)}.")
 
 
 def _places(run: Run) -> str:
@@ -250,15 +253,10 @@ def _places(run: Run) -> str:
         records[f"{skip.topic}-{skip.partition}"] += skip.records
     named = [f"{number(count)} of {place}" for place, count in records.most_common(_PLACES_MAX)]
     more = len(records) - len(named)
-    return ", ".join(named) + (f", and others of {_count(more, 'more partition')}" if more else "")
+    return ", ".join(named) + (f", and others of {counted(more, 'more partition')}" if more else "")
 
 
 # -- words ----------------------------------------------------------------------------------------------------------
-
-
-def _metric(run: Run, name: str) -> float | None:
-    value: float | None = run.metrics.get(name)
-    return value
 
 
 def _split(runs: Sequence[Run], of: Callable[[Run], float | None]) -> tuple[list[Run], list[Run]]:
@@ -272,20 +270,4 @@ def _links(view: RunView | None, of: Callable[[RunView], Evidence | None]) -> li
 
 
 def _names(runs: Iterable[Run]) -> str:
-    return _listed([run.design for run in runs])
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _by_design(texts: Sequence[tuple[str, str]]) -> str:
-    """`7 in zookeeper, 3 in eager and static`: the designs with the same text together; 0 is none."""
-    together: dict[str, list[str]] = {}
-    for design, text in texts:
-        together.setdefault("none" if text == "0" else text, []).append(design)
-    return ", ".join(f"{text} in {_listed(designs)}" for text, designs in together.items())
-
-
-def _count(value: float | None, noun: str) -> str:
-    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+    return listed([run.design for run in runs])

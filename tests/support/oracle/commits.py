@@ -83,6 +83,7 @@ def commit_totals(events: list[Event], tolerance_ns: int, boots: Mapping[str, st
             if is_stale_delivery(event, key_of(event, groups), named, tolerance_ns)
         ),
         started_behind=sum(starts_behind(event, key_of(event, groups), written) for event in started),
+        reset_behind=sum(starts_behind(each, key_of(each, groups), written) for each in of(events, "position_reset")),
         of_ended_sessions=of_ended_sessions(events, written),
     )
 

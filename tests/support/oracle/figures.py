@@ -31,6 +31,14 @@ def counts_of(events: list[Event], begin: int, end: int) -> dict[str, int]:
     return {
         "rebalances": count("rebalance_started"),
         "rebalances_failed": count("rebalance_ended", lambda event: event["outcome"] == "failed"),
+        "poll_overdue": count(
+            "rebalance_triggered", lambda event: event["trigger"] in ("poll-overdue", "poll-timeout")
+        ),
+        "rebalance_overdue": sum(
+            event["reason"].startswith("not ")
+            for event in of(events, "group_member_left")
+            if event["role"] == "broker" and begin <= event["t_ns"] < end
+        ),
         "attempts": count("attempt_ended"),
         "attempts_failed": count("attempt_ended", lambda event: event["outcome"] != "ok"),
         "notifications": count("zk_notified"),

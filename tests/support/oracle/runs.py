@@ -27,7 +27,7 @@ BIN_NS, BINNED_NS_MAX = 100_000_000, 600_000_000_000
 UNANSWERED = {"ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered"}
 QUARANTINED, MISSING, TOTAL = "quarantined", "missing", "total"
 READS = ("exists", "getData", "getChildren", "sync")
-_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset")
+_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset", "reason")
 _NOT_COUNTED = ("run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op")
 
 

@@ -459,7 +459,9 @@ class _Play:
             self._by_stream(each, 0, "phase_entered", phase="join", attempt=1)
         if b % 3 == 0:
             self._now_ns += PAUSES_NS[a]
-            self._by_authority("group_member_left", group=member.group, id=member.id, reason="session")
+            self._by_stream(member, 0, "rebalance_triggered", trigger=("poll-overdue", "poll-timeout", "fenced")[a % 3])
+            reason = ("session", "not rejoined", "not revoked in time")[(a + b) % 3]
+            self._by_authority("group_member_left", group=member.group, id=member.id, reason=reason)
         self._now_ns += PAUSES_NS[2 * b]
         self.change_group(group, 1, len(came))
         for each in came:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from comparison.ownership.cover import TOLERANCE_ACROSS_BOOTS_NS
@@ -211,6 +214,7 @@ def test_commits_are_counted_by_run() -> None:
         fenced=1,
         stale_delivered=5,
         started_behind=0,
+        reset_behind=0,
         of_ended_sessions=None,
     )
 
@@ -244,13 +248,20 @@ def test_delivery_that_starts_behind_an_accepted_commit_is_counted() -> None:
         "read before the commit": [written(850, "a", 5), started(900, 4)],
         "nothing was committed": [started(900, 4)],
     }
-    rows = staged(cases, lambda tables, context: [int(_judged(tables, context).starts_behind.sum())])
-    assert {case: behind for case, (behind,) in rows.items()} == {
-        "at the commit": 0,
-        "behind": 1,
-        "read before the commit": 0,
-        "nothing was committed": 0,
-    }
+    expected = {"at the commit": 0, "behind": 1, "read before the commit": 0, "nothing was committed": 0}
+    assert _counted(cases, lambda of_case: of_case.starts_behind) == expected
+    resets = {case: [_as_reset(event) for event in trace] for case, trace in cases.items()}
+    assert _counted(resets, lambda of_case: of_case.resets_behind) == expected
+    assert not any(_counted(resets, lambda of_case: of_case.starts_behind).values())
+
+
+def _as_reset(event: dict) -> dict:
+    return event | {"kind": "position_reset", "reset": "earliest"} if event["kind"] == "position_started" else event
+
+
+def _counted(cases: dict[str, list[dict]], of: Callable[[Judged], Any]) -> dict[str, int]:
+    rows = staged(cases, lambda tables, context: [int(of(_judged(tables, context)).sum())])
+    return {case: behind for case, (behind,) in rows.items()}
 
 
 def _finals(tables: Tables, context: Context) -> list[FinalOffsets]:
