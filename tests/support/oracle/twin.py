@@ -37,6 +37,7 @@ from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
+from tests.support.oracle.lives import old_offsets_used, told_apart
 from tests.support.oracle.pauses import pauses_of
 from tests.support.oracle.silences import silences_of
 from tests.support.oracle.skips import skips_of
@@ -74,7 +75,7 @@ def measured_of(
     `boots` has the boot of each process; without it, all are of one.
     """
     lines = list(events)
-    usable = [event for event in lines if not event.get("problem")]
+    usable = told_apart([event for event in lines if not event.get("problem")])
     found = Measured()
     if not usable:
         found.counts = oracle_runs.set_aside(lines, usable)
@@ -102,6 +103,7 @@ def measured_of(
                 found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
+    found.old_offsets_used = old_offsets_used(usable)
     found.memberless_ns = memberless_ns(usable)
     found.skips, _ = skips_of(usable)
     found.standstills = Standing(usable, span, believed, oracle_rebalances.phases_of(usable), found.faults).all(changed)
