@@ -70,10 +70,10 @@ def test_standstill_of_a_partition_that_had_its_owner_is_told_with_its_causes() 
 
 def test_refused_members_are_named_with_the_reason_how_often_they_asked_and_whether_they_got_in() -> None:
     one, other = refused("m1", asked=3, admitted_ms=7_100.0), refused("m5", "GROUP_MAX_SIZE_REACHED")
-    text = found(run("crash", "static", refusals=[one, other, refused("m2")]), run("crash", "eager"))
+    text = found(run("crash", "static", refusals=[one, other, refused("m2", was_in=True)]), run("crash", "eager"))
     assert [each for each in text if "refused" in each and "Not as expected" not in each] == [
         "In static members were refused with INCONSISTENT_GROUP_PROTOCOL: m1 (asked 3 times, in after 7.1 s), m2 "
-        "(asked once, never in); refused with GROUP_MAX_SIZE_REACHED: m5 (asked once, never in)."
+        "(asked once, had been in, out since); refused with GROUP_MAX_SIZE_REACHED: m5 (asked once, never in)."
     ]
 
 
