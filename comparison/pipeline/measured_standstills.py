@@ -7,7 +7,7 @@ import msgspec
 from comparison.results.causes import Cause
 
 #: The causes that are faults of the owner, by the fault.
-FAULTS = {"freeze": Cause.FROZEN, "slow": Cause.SLOW}
+FAULTS = {"freeze": Cause.FROZEN, "slow": Cause.SLOW, "stuck-record": Cause.SLOW}
 
 
 class Standstill(msgspec.Struct, frozen=True, kw_only=True):

@@ -361,7 +361,7 @@ _ALL = (
         name="exclude.internal.topics",
         parse=boolean,
         default=True,
-        doc="patterns do not match Kafka's own topics",
+        doc="patterns that members match do not match Kafka's own topics; those that the coordinator matches do",
         kafka={"0.10.0": True},
         advice="No reason to change it: records of Kafka's own topics are in no application's format.",
         shown_by="consume --design eager --group g --whitelist '.*' --set exclude.internal.topics=false",

@@ -13,7 +13,6 @@ from comparison.report.sections.evidence import first_moved_back, first_overlap,
 from comparison.report.summaries import additions, restarts, strategies
 from comparison.report.summaries.figures import by_change, ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
-from comparison.results.causes import Cause
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.refusals import refused_in_words
 
@@ -31,8 +30,8 @@ _HERD = "herd"
 LINKS_MAX = 2
 #: What settles within this was never without an owner, as far as anybody would notice.
 AT_ONCE_MS = 50.0
-#: From here on users notice that nothing comes; causes shorter than a moment are not named.
-STANDSTILL_S_MIN, _MOMENT_S = 1.0, 0.05
+#: From here on users notice that nothing comes; and the least share of it of which a cause is named.
+STANDSTILL_S_MIN, _MAIN_SHARE = 1.0, 0.2
 #: How many partitions a sentence names.
 _PLACES_MAX = 3
 
@@ -196,9 +195,11 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         yield Finding(f"No partition was without its owner for long{where}.")
     stopped = [(run.design, number(_metric(run, "stopped"))) for run in runs]
     if any(_metric(run, "stopped") for run in runs):
-        least = max((_metric(run, "moved_minimum") or 0 for run in runs), default=0)
-        enough = f"; {_count(least, 'move')} would have been enough" if least else ""
-        yield Finding(f"Partitions taken from members that stayed: {_by_design(stopped)}{enough}.")
+        needed = [(run.design, number(each)) for run in runs if (each := _metric(run, "moved_minimum"))]
+        amounts = {text for _, text in needed}
+        least = _by_design(needed) if len(amounts) > 1 or len(needed) < len(runs) else next(iter(amounts))
+        enough = f" To balance the group, so many had to move: {least}." if needed else ""
+        yield Finding(f"Partitions taken from members that stayed: {_by_design(stopped)}.{enough}")
     for name, said in (
         ("rebalances_failed", "Rebalances given up after the last attempt"),
         ("left_unnamed", "Partitions without an owner at the end, by the authority"),
@@ -209,17 +210,19 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
 
 
 def _standstills(runs: Sequence[Run]) -> Iterator[Finding]:
-    """Where records waited for long although nobody would find a partition without its owner."""
-    for run in runs:
-        worst = run.standstills[0] if run.standstills else None
-        stood_s, unowned_s = _metric(run, "standstill_s") or 0, worst.causes.get(Cause.NO_OWNER, 0) if worst else 0
-        if worst is not None and stood_s >= STANDSTILL_S_MIN and unowned_s < stood_s / 2:
-            causes = sorted(worst.causes.items(), key=lambda each: -each[1])
-            why = ", ".join(f"{cause} for {seconds:.1f} s" for cause, seconds in causes if seconds >= _MOMENT_S)
-            yield Finding(
-                f"In {run.design} records of {worst.topic}-{worst.partition} waited for {number(stood_s)} s while "
-                f"nothing was delivered from it: {why}."
-            )
+    """For how long records waited at worst, which can be long although each partition has its owner."""
+    known = [(run, stood_s) for run in runs if (stood_s := _metric(run, "standstill_s")) is not None]
+    if any(stood_s >= STANDSTILL_S_MIN for _, stood_s in known):
+        longest = [(run.design, f"{stood_s:.1f} s{_why(run)}" if stood_s else "0") for run, stood_s in known]
+        yield Finding(f"Records of a partition waited longest while none was delivered: {_by_design(longest)}.")
+
+
+def _why(run: Run) -> str:
+    """The main causes of the longest standstill, in brackets."""
+    causes = run.standstills[0].causes if run.standstills else {}
+    most_s = sum(causes.values()) * _MAIN_SHARE
+    main = [cause for cause, _ in sorted(causes.items(), key=lambda each: -each[1]) if causes[cause] >= most_s]
+    return f" ({', '.join(main)})" if main else ""
 
 
 def _records(runs: Sequence[Run]) -> Iterator[Finding]:

@@ -91,8 +91,9 @@ def check_scenario(scenario: Scenario, designs: Sequence[str], given: Mapping[st
                 f"{scenario.name}: {name}={value} is accepted by no chosen design: {reasons}. Change it or leave it out"
             )
         if lacking and (refusing or file_of(scenario) is not None) and not _has_its_own(lacking, name, own):
-            where = ", ".join(design for design in designs if design not in lacking) or "none of the chosen designs"
-            warnings.append(f"{scenario.name}: {name}={value} applies only to {where}: {reasons}")
+            taking = ", ".join(design for design in designs if design not in lacking)
+            where = f"only to {taking}" if taking else "to none of the chosen designs"
+            warnings.append(f"{scenario.name}: {name}={value} applies {where}: {reasons}")
     if file_of(scenario) is not None:
         warnings += [f"{scenario.name}: {warning}" for warning in check(own)]
     return warnings

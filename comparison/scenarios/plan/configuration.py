@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from comparison.scenarios.plan.parameters import Parameters
     from kernel.settings import Setting
 
+#: What to do instead of setting what the run sets itself, where there is something.
+_INSTEAD = {
+    "group.instance.id": "Choose static, or set named_members = true in a scenario's file; a second process with the "
+    "same one is the step duplicate-instance"
+}
 #: Set by the run itself: with a user's values its parts would not find each other.
 _OWN = frozenset(
     {
@@ -150,7 +155,8 @@ def check(given: Mapping[str, str]) -> list[str]:
     warnings = _unimplemented({name: value for name, value in given.items() if name not in _OWN})
     for name, value in given.items():
         if name in _OWN:
-            raise ConfigurationError(f"{name} is set by the run itself. Leave it out")
+            hint = _INSTEAD.get(name, "Leave it out")
+            raise ConfigurationError(f"{name} is set by the run itself. {hint}")
         if (name, value) == ("offsets.storage", "kafka"):
             raise ConfigurationError(
                 "a run judges the zookeeper design by its offsets in ZooKeeper. Leave offsets.storage out "

@@ -21,6 +21,7 @@ from comparison.scenarios.plan.vocabulary import Heal, Inject
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
+from kernel.java_regex import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,8 +222,15 @@ def _names_of_their_own(case: Case) -> Iterator[str]:
 
 
 def _pattern(case: Case) -> Iterator[str]:
-    if case.scenario.pattern:
-        yield from pattern_problem(case.design, case.scenario.pattern)
+    pattern, topics = case.scenario.pattern, case.parameters.topic_names
+    if pattern:
+        problems = list(pattern_problem(case.design, pattern))
+        yield from problems
+        if not problems and not any(compiled(pattern).fullmatch(topic) for topic in topics):
+            yield (
+                f"pattern {pattern!r} matches none of the topics at the start ({', '.join(topics)}), so nothing would "
+                "be delivered. Let it match one"
+            )
 
 
 def _of_the_design(case: Case) -> Iterator[str]:

@@ -51,7 +51,7 @@ def _unfenced_commit(put: Put) -> None:
 
 def _unreleased_ignored(put: Put) -> None:
     """A member gets its target at once, also what another one has not given up."""
-    put(ConsumerGroup, "is_free", lambda *_: True)
+    put(ConsumerGroup, "is_free", lambda *_, **__: True)
 
 
 def _unchecked_release(put: Put) -> None:

@@ -160,7 +160,7 @@ def own(settings: Mapping[str, str], *, steps: tuple[Step, ...] = (Form(),)) -> 
         ({"session.timeout.ms": "5000", "zookeeper.session.timeout.ms": "5000"}, []),
         (
             {"command.wait.ms": "500"},
-            ["own: command.wait.ms=500 applies only to none of the chosen designs: zookeeper"],
+            ["own: command.wait.ms=500 applies to none of the chosen designs: zookeeper"],
         ),
         ({"group.max.size": "50"}, ["own: group.max.size=50 applies only to eager: zookeeper does not use it"]),
         ({"metric.reporters": "x"}, ["own: metric.reporters is a Kafka setting that rebalance-lab does not implement"]),

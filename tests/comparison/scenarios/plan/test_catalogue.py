@@ -307,7 +307,7 @@ def test_a_setting_cannot_change_what_defines_a_design() -> None:
         ({"sesion.timeout.ms": "1"}, "unknown setting 'sesion.timeout.ms'. Did you mean 'session.timeout.ms'"),
         ({"session.timeout.ms": "soon"}, "session.timeout.ms='soon'"),
         ({"group.id": "mine"}, "group.id is set by the run itself"),
-        ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself"),
+        ({"group.instance.id": "mine"}, "group.instance.id is set by the run itself. Choose static"),
         ({"offsets.storage": "kafka"}, "Leave offsets.storage out"),
         ({"auto.offset.reset": "none"}, "begins without offsets"),
     ],

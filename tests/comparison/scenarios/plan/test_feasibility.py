@@ -104,6 +104,7 @@ def test_only_members_with_a_name_are_duplicated(design: str, named: bool, compl
     [
         ("server", {"pattern": "orders.*"}, "server assigns topics by name, so it has no patterns"),
         ("eager", {"pattern": "orders("}, "pattern 'orders(': "),
+        ("eager", {"pattern": "order"}, "pattern 'order' matches none of the topics at the start (orders), so nothing"),
         ("server", {"steps": (Form(), SubscribePattern(".*"))}, "server assigns topics by name"),
         ("eager", {"steps": (Form(), SubscribePattern("a**"))}, "pattern 'a**': "),
     ],
