@@ -5,6 +5,7 @@ Otherwise they would wait for their time limit. Each rule checks one run: scenar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,7 @@ from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.vocabulary import Heal, Inject
 from kernel.broker.settings.configuration import BrokerConfig
 from kernel.designs import DESIGNS
-from kernel.errors import ConfigurationError
+from kernel.errors import ConfigurationError, SeveralErrors
 from kernel.java_regex import compiled
 
 if TYPE_CHECKING:
@@ -45,11 +46,15 @@ class Case(NamedTuple):
     made: Configuration
 
 
-def require_feasible(case: Case) -> None:
-    """Raises `ConfigurationError` with the first reason why this run cannot work, and the remedy."""
-    for rule in RULES:
-        for reason in rule(case):
-            raise ConfigurationError(f"{case.scenario.name} in {case.design}: {reason}")
+def require_feasible(*cases: Case) -> None:
+    """Raises `ConfigurationError` with the first reason why each of these runs cannot work, and the remedy."""
+    designs: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for case in cases:
+        if reason := next((reason for rule in RULES for reason in rule(case)), ""):
+            designs[case.scenario.name, reason][case.design] = None
+    texts = [f"{scenario} in {', '.join(of_one)}: {reason}" for (scenario, reason), of_one in designs.items()]
+    if texts:
+        raise SeveralErrors(texts)
 
 
 def _replicas(case: Case) -> Iterator[str]:

@@ -82,9 +82,9 @@ def plan(
     Each repeat has the next seed, and covers all designs before the next repeat: changes of the machine's load then
     affect all designs alike.
 
-    Raises `ConfigurationError` for an unknown name, or an invalid parameter or setting.
+    Raises `ConfigurationError` for an unknown name, an invalid parameter or setting, and runs that cannot work.
     """
-    planned = []
+    planned, cases = [], []
     without = {(each.scenario, each.design) for each in left_out(scenarios, designs)}
     for name in dict.fromkeys(scenarios):
         scenario = scenario_named(name)
@@ -96,9 +96,9 @@ def plan(
             if given.get("time_limit_s") is None:
                 longer_s = _Longer.of(scenario, parameters, design).most
                 limited = limited.overridden(time_limit_s=parameters.time_limit_s + longer_s)
-            made = configuration(design, limited)
-            require_feasible(Case(scenario, design, limited, made))
+            cases.append(Case(scenario, design, limited, configuration(design, limited)))
             planned.append(Planned(scenario=name, design=design, parameters=limited, of_several=repeats > 1))
+    require_feasible(*cases)
     return planned
 
 

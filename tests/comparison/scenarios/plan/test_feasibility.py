@@ -16,8 +16,8 @@ from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.topic_vocabulary import SubscribePattern
 from comparison.scenarios.plan.vocabulary import Form
 from comparison.scenarios.run.experiments import plan
-from kernel.designs import DESIGN_NAMES
-from kernel.errors import ConfigurationError
+from kernel.designs import CLASSIC, DESIGN_NAMES
+from kernel.errors import ConfigurationError, SeveralErrors
 
 PAIR = ("zookeeper", "eager")
 
@@ -116,3 +116,13 @@ def test_pattern_is_refused_where_no_member_can_subscribe_by_it(
     case = Case(scenario, design, Parameters(), configuration(design, Parameters()))
     with pytest.raises(ConfigurationError, match=re.escape(complaint)):
         require_feasible(case)
+
+
+def test_runs_that_cannot_work_are_all_named_those_for_one_reason_together() -> None:
+    scenario = replace(CATALOGUE["join"], pattern="order")
+    cases = [Case(scenario, each, Parameters(), configuration(each, Parameters())) for each in ("server", *CLASSIC)]
+    with pytest.raises(SeveralErrors) as raised:
+        require_feasible(*cases)
+    of_server, of_all = raised.value.texts
+    assert of_server.startswith("join in server: server assigns topics by name")
+    assert of_all.startswith(f"join in {', '.join(CLASSIC)}: pattern 'order' matches none of the topics")
