@@ -144,16 +144,28 @@ def _single_events(events: list[Event], found: Measured) -> None:
         elif event["kind"] == "member_failed":
             found.failures.append(msgspec.convert(event, measured.MemberFailed))
         elif event["kind"] == "member_refused":
-            found.refusals.append(msgspec.convert({**event, "admitted_ns": _admitted_ns(event, events)}, Refused))
+            about = {"was_in": _was_in(event, events), "admitted_ns": _admitted_ns(event, events)}
+            found.refusals.append(msgspec.convert({**event, **about}, Refused))
+
+
+def _was_in(refused: Event, events: list[Event]) -> bool:
+    """Whether a process at its place had been in the group."""
+    joined = [event for event in _joined_in_place(refused, events) if event["t_ns"] < refused["t_ns"]]
+    return refused["group"] in {event["group"] for event in joined}
 
 
 def _admitted_ns(refused: Event, events: list[Event]) -> int | None:
     """When a process at its place was next in a group."""
-    for event in in_time(events):
-        in_its_place = event["process"].split(".")[0] == refused["process"].split(".")[0]
-        if event["kind"] == "member_started" and in_its_place and event["t_ns"] > refused["t_ns"]:
+    for event in _joined_in_place(refused, events):
+        if event["t_ns"] > refused["t_ns"]:
             return int(event["t_ns"])
     return None
+
+
+def _joined_in_place(refused: Event, events: list[Event]) -> list[Event]:
+    place = refused["process"].split(".")[0]
+    joined = [event for event in in_time(events) if event["kind"] == "member_started"]
+    return [event for event in joined if event["process"].split(".")[0] == place]
 
 
 def memberless_ns(events: list[Event]) -> int:
