@@ -373,6 +373,7 @@ class Measured:
     first_overlaps: dict[str, FirstOverlap] = field(default_factory=dict)  #: by view
     commits: CommitTotals | None = None
     final_offsets: FinalOffsets | None = None
+    old_offsets_used: int | None = None  #: partitions of a recreated topic that were begun at one
     memberless_ns: int = 0  #: how long partitions were wanted by a group without members
     skips: list[Skip] = field(default_factory=list)
     standstills: Standstills | None = None  #: None: nobody traced which records waited when

@@ -6,13 +6,17 @@ import msgspec
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A member's group refused it for good; `admitted_ns` is when a process at its place was next in a group."""
+    """A member's group refused it for good.
+
+    `was_in`: a process at its place had been in that group before. `admitted_ns` is when one was next in a group.
+    """
 
     process: str
     group: str
     api: str
     error: str
     t_ns: int
+    was_in: bool = False
     admitted_ns: int | None = None
 
 

@@ -227,6 +227,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "skipped by a reset",
             is_part=True,
         ),
+        "old_offsets_used": Metric(
+            "",
+            "partitions of a recreated topic that the group began at an offset committed of the topic before",
+            "begun at an old topic's offset",
+        ),
         "pauses_dropped": Metric(
             "",
             "pauses of a partition that a rebalance dropped, though the same member got the partition back",

@@ -1,4 +1,4 @@
-"""Members that their groups refused for good: who, why, how often each asked, and whether it got in."""
+"""Members that their groups refused for good: who, why, how often each asked, and whether it was in or got in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+#: The error of a group that has as many members as it may have.
+FULL = "GROUP_MAX_SIZE_REACHED"
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,14 +22,32 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     error: str  #: Kafka's name of it, or ZooKeeper's
     asked: int  #: how often it was refused: each process asks once
     at_ms: float  #: the first time
+    was_in: bool  #: a process at its place had been in the group before
     admitted_ms: float | None  #: since then, until a process at its place was in the group; None: never
 
 
 def refused_in_words(refusals: Iterable[Refusal]) -> str:
-    """`refused with ERROR: m1 (asked 2 times, in after 4.2 s), m2 (asked once, never in)`; '' if there are none."""
-    by_error: dict[str, list[str]] = {}
+    """`refused with ERROR: m1 (asked 2 times, in after 4.2 s), m2 (asked once, never in)`; '' if there are none.
+
+    Of members that had been in: `m3 (asked once, had been in, out since)`. If the group was full, others joined before
+    them: over its limit, a group keeps those that join the rebalance first (KIP-389).
+    """
+    by_error: dict[str, list[Refusal]] = {}
     for each in refusals:
-        asked = "once" if each.asked == 1 else f"{each.asked} times"
-        admitted = "never in" if each.admitted_ms is None else f"in after {each.admitted_ms / 1000:.1f} s"
-        by_error.setdefault(each.error, []).append(f"{each.place} (asked {asked}, {admitted})")
-    return "; ".join(f"refused with {error}: {', '.join(members)}" for error, members in by_error.items())
+        by_error.setdefault(each.error, []).append(each)
+    return "; ".join(_of_error(error, members) for error, members in by_error.items())
+
+
+def _of_error(error: str, refusals: Iterable[Refusal]) -> str:
+    told = ", ".join(f"{each.place} ({_outcome(each)})" for each in refusals)
+    displaced = [each.place for each in refusals if each.was_in and each.error == FULL]
+    lost = f"; at the limit {' and '.join(displaced)} lost out to others that joined first" if displaced else ""
+    return f"refused with {error}: {told}{lost}"
+
+
+def _outcome(refusal: Refusal) -> str:
+    asked = "once" if refusal.asked == 1 else f"{refusal.asked} times"
+    if refusal.admitted_ms is None:
+        return f"asked {asked}, {'had been in, out since' if refusal.was_in else 'never in'}"
+    seconds = f"{refusal.admitted_ms / 1000:.1f} s"
+    return f"asked {asked}, {f'had been in, in again after {seconds}' if refusal.was_in else f'in after {seconds}'}"

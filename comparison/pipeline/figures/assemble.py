@@ -236,6 +236,7 @@ def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
         else in_s(max((each.until_ns - each.from_ns for each in stood.longest), default=0)),
         "standstill_partition_s": None if stood is None else in_s(sum(stood.causes.values())),
         "skipped": sum(each.records for each in measured.skips) if offsets is not None else None,
+        "old_offsets_used": measured.old_offsets_used,
         **{f"pauses_{name}": getattr(measured.pauses, name, None) for name in ("dropped", "moved", "outlasting")},
         "out_of_order": measured.out_of_order if measured.delivered else None,
     }

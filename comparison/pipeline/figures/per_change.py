@@ -114,7 +114,9 @@ def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[Partit
         return names.get(owner, owner) if owner is not None else None
 
     pairs = [(process(each.before), process(each.after)) for each in owners]
-    return model.moved_minimum(pairs, window.members or len({after for _, after in pairs if after}))
+    return model.moved_minimum(
+        pairs, shares.members_in(measured, window) or len({after for _, after in pairs if after})
+    )
 
 
 def _names(measured: Measured, owners: list[PartitionOwners]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from comparison.pipeline.figures.deciding import (
 )
 from comparison.pipeline.figures.model import JOIN
 from comparison.results.keys import place_of
-from comparison.results.refusals import Refusal, refused_in_words
+from comparison.results.refusals import FULL, Refusal, refused_in_words
 from kernel.clock import in_ms
 from kernel.designs import DESIGNS
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from comparison.results.run import Run
 
 BOUNCE = "bounce"
-NO_COMMON_STRATEGY, FULL = "INCONSISTENT_GROUP_PROTOCOL", "GROUP_MAX_SIZE_REACHED"
+NO_COMMON_STRATEGY = "INCONSISTENT_GROUP_PROTOCOL"
 #: The checks of runs in which members are refused, by their keys.
 EXPECTED_BY = frozenset(
     {"refused for good", "no common strategy", "full group", "older one is fenced", "newer one is refused"}
@@ -52,6 +52,7 @@ def refusals_of(refused: Iterable[Refused]) -> list[Refusal]:
             error=error,
             asked=len(times),
             at_ms=in_ms(times[0].t_ns),
+            was_in=times[0].was_in,
             admitted_ms=None if (admitted := times[-1].admitted_ns) is None else in_ms(admitted - times[0].t_ns),
         )
         for (place, group, api, error), times in together.items()

@@ -6,6 +6,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from comparison.pipeline.measured import ProcessEnded
+from comparison.results.keys import place_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,19 +20,37 @@ _THREAD = re.compile(r"-\d+$")
 _LATER_LIFE = re.compile(r"\.\d+$")
 
 
+def members_in(measured: Measured, window: ChangeWindow) -> int | None:
+    """How many members the group had at the end of the window: those that should be in it, less those that it had
+    refused and not admitted by then. None if it is not known how many should.
+    """
+    if window.members is None:
+        return None
+    until_ns = window.until_ns
+    ends = [each for each in measured.runner if isinstance(each, ProcessEnded) and each.t_ns < until_ns]
+    out = {
+        place_of(each.process)
+        for each in measured.refusals
+        if each.t_ns < until_ns and (each.admitted_ns is None or each.admitted_ns >= until_ns)
+        # A process that has ended since is none of those that should be in.
+        if not any(end.target == each.process and end.t_ns >= each.t_ns for end in ends)
+    }
+    return window.members - len(out)
+
+
 def balance(measured: Measured, window: ChangeWindow, parameters: Mapping[str, Any]) -> int | None:
     """Partitions of the member that owns most less those of the one that owns fewest; members without any count.
 
     None if it is not known who owns what, or how many members there are; or if members have several streams, each of
     which has a share of its own.
     """
-    owners = measured.owners.get(window.window)
-    if not owners or not window.members or len(measured.groups) > 1 or int(parameters.get("streams", 1)) > 1:
+    owners, members = measured.owners.get(window.window), members_in(measured, window)
+    if not owners or not members or len(measured.groups) > 1 or int(parameters.get("streams", 1)) > 1:
         return None
     shares = Counter(each.after for each in owners if each.after is not None)
-    if not shares or len(shares) > window.members:
+    if not shares or len(shares) > members:
         return None
-    return max(shares.values()) - (min(shares.values()) if len(shares) == window.members else 0)
+    return max(shares.values()) - (min(shares.values()) if len(shares) == members else 0)
 
 
 def unsubscribed(measured: Measured, window: ChangeWindow, parameters: Mapping[str, Any]) -> int | None:

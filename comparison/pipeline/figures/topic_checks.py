@@ -1,4 +1,4 @@
-"""Decide the checks on topics that appear under a pattern, and on patterns that change.
+"""Decide the checks on topics that appear under a pattern or are recreated, and on patterns that change.
 
 As in comparison.pipeline.figures.deciding: a run's figures in, an outcome and its reason out.
 """
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SEARCH_S = 10.0
 CREATED, SUBSCRIBED = "topic-created", "subscribe"
 _NEEDED = "a topic that is created under a pattern, and a rebalance"
+_OF_NEW = "a topic that was deleted and created again, and deliveries from it"
+_BEGUN = "of the new topic begun at an offset of the old one"
 
 
 @needs(_NEEDED)
@@ -58,6 +60,30 @@ def rebalances_for_each_member(run: Run) -> CheckResult:
     rounds = sum(change.rounds for change in changes)
     summary = f"{counted_noun(rounds, 'rebalance')} for {counted_noun(len(changes), 'member')} with another pattern"
     return (EXPECTED if all(change.rounds for change in changes) else NOT_EXPECTED), summary
+
+
+@needs(_OF_NEW)
+def old_offsets_used(run: Run) -> CheckResult:
+    """What was committed of a deleted topic stays, and the group begins there in the new one of that name."""
+    used = _old_offsets_used(run)
+    return (EXPECTED if used else NOT_EXPECTED), f"{counted_noun(used, 'partition')} {_BEGUN}"
+
+
+@needs(_OF_NEW)
+def begins_anew(run: Run) -> CheckResult:
+    """Committed offsets end with their topic, so that nothing of the old one decides where the new one is begun.
+
+    Brokers delete them when they learn that the partitions are gone (GroupCoordinator.handleDeletedPartitions, 3.9).
+    """
+    used = _old_offsets_used(run)
+    if used:
+        return NOT_EXPECTED, f"{counted_noun(used, 'partition')} {_BEGUN}"
+    return EXPECTED, f"no partition {_BEGUN}"
+
+
+def _old_offsets_used(run: Run) -> int:
+    """In how many partitions; raises `NotShown` if none of a recreated topic was begun."""
+    return int(shown(run.metrics["old_offsets_used"], "no partition of a recreated topic was begun"))
 
 
 def _created(run: Run) -> Change:

@@ -273,6 +273,8 @@ CHECKS: tuple[Check, ...] = (
     Check("noticed by a search", Kind.PROMISE, RECONCILING, MISSED, topic_checks.noticed_by_a_search),
     Check("one rebalance for all", Kind.PROMISE, HEARTBEATS, MISSED, topic_checks.one_rebalance_for_all),
     Check("each rebalances", Kind.HISTORY, (ZOOKEEPER,), MISSED, topic_checks.each_rebalances_for_itself),
+    Check("old offsets used", Kind.HISTORY, (ZOOKEEPER, SERVER), MISSED, topic_checks.old_offsets_used),
+    Check("begins the new topic anew", Kind.PROMISE, HEARTBEATS, SEEN, topic_checks.begins_anew),
     Check("one for each member", Kind.MODEL, DESIGN_NAMES, MISSED, topic_checks.rebalances_for_each_member),
     Check("unnoticed for minutes", Kind.HISTORY, CLASSIC, MISSED, addition_checks.unnoticed_for_long),
     Check("skips what came meanwhile", Kind.HISTORY, DESIGN_NAMES, MISSED, reset_checks.skips_what_was_not_committed),

@@ -15,15 +15,19 @@ import pyarrow as pa
 from comparison.pipeline.measured import CourseInterval
 from comparison.pipeline.silver.arrays import (
     ends,
+    from_zero,
     highest,
     integers,
     lowest_over,
     numbers,
     previous,
+    ranked,
     starts,
     taken,
+    together,
 )
 from comparison.pipeline.silver.course import intervals_of
+from comparison.pipeline.silver.lives import lives_of
 from comparison.pipeline.silver.naming import keys_of
 from comparison.pipeline.silver.offsets import WRITTEN
 
@@ -80,7 +84,7 @@ def course_of(bundle: Bundle, context: Context) -> Course:
     """The course of a bundle's partitions, whole."""
     count = intervals_of(context.span).count
     steps, produced, commits = bundle.steps, of_readers(bundle.produced, context), _commits(bundle, context)
-    keys, _ = keys_of(pa.concat_tables([table.select(_KEY) for table in (steps, produced, commits)]))
+    keys = _keys([(steps, "first"), (produced, "first"), (commits, "offset")], context)
     of_steps, of_produced, of_commits = np.split(keys, np.cumsum([len(steps), len(produced)]))
     at, first, end = (integers(steps[name]) for name in ("interval", "first", "end"))
     end = np.maximum(first, end)
@@ -103,6 +107,13 @@ def course_of(bundle: Bundle, context: Context) -> Course:
         is_empty=not len(keys),
         log_is_known=len(produced) > 0,
     )
+
+
+def _keys(tables: Sequence[tuple[pa.Table, str]], context: Context) -> Numbers:
+    """A number for each life of each partition, in the rows of tables with a column of offsets."""
+    keys, _ = keys_of(pa.concat_tables([table.select(_KEY) for table, _ in tables]))
+    lives = np.concatenate([lives_of(table, offset, context) for table, offset in tables])
+    return ranked(together(keys, from_zero(lives)))[1]
 
 
 def of_readers(produced: pa.Table, context: Context) -> pa.Table:

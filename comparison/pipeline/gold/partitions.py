@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from comparison.pipeline.gold.course import Course, course_of
 from comparison.pipeline.gold.cover import SEGMENT_SCHEMA, Ranges
 from comparison.pipeline.gold.identities import Use, groupless, uses_of
 from comparison.pipeline.gold.line_keys import Keys
+from comparison.pipeline.gold.old_offsets import old_offsets_used
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
 from comparison.pipeline.gold.skips import unpromised, without
 from comparison.pipeline.gold.standstills import standstills_of, stretches_by_key
@@ -47,6 +48,7 @@ from comparison.pipeline.silver.arrays import (
     together,
 )
 from comparison.pipeline.silver.deliveries import NO_SERIAL, owners_of
+from comparison.pipeline.silver.lives import as_traced, lives_of
 from comparison.pipeline.silver.naming import Names
 from comparison.pipeline.silver.offsets import FINAL, STARTED
 from comparison.pipeline.silver.reduce import bucket_of_topic
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from comparison.pipeline.silver.reduce import Bundle
 
 _FOREVER = 1 << 62
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ class PartitionFigures:
     started_behind: int = 0
     reset_behind: int = 0
     final_offsets: FinalOffsets | None = None
+    old_offsets_used: int | None = None  #: None: no recreated topic was begun
     out_of_order: int = 0
     course: Course | None = None
     uses: list[Use] = field(default_factory=list)
@@ -118,6 +122,7 @@ def measure_partitions(
         started_behind=int(commits.starts_behind.sum()),
         reset_behind=int(commits.resets_behind.sum()),
         final_offsets=final_offsets(bundle.offsets),
+        old_offsets_used=old_offsets_used(bundle, context),
         out_of_order=_out_of_order(bundle),
         course=course_of(bundle, context),
         uses=uses_of(pa.concat_tables([believes, delivers]), context),
@@ -140,9 +145,17 @@ def measure_partitions(
         overlaps = cover.overlaps_of(segments, context.tolerance_ns if view in OVER_TIME else 0)
         if first := cover.first_overlap(overlaps, held, keys.meanings, keys.owners.texts):
             found.first_overlaps[view] = first
-        tables.append(cover.segment_table(view, segments, overlaps, keys.meanings))
+        table = cover.segment_table(view, segments, overlaps, keys.meanings)
+        tables.append(_segments_as_traced(table, context) if view == OFFSETS else table)
     intervals = pa.concat_tables([believes, names, delivers])
-    return found, PartitionTables(intervals, pa.concat_tables(tables), commits.commits())
+    committed = as_traced(commits.commits(), ["offset"], context)
+    return found, PartitionTables(intervals, pa.concat_tables(tables), committed)
+
+
+def _segments_as_traced(table: pa.Table, context: Context) -> pa.Table:
+    """Stretches of offsets as they were traced, without those between two lives of a topic, which were no offsets."""
+    within = lives_of(table, "low", context) == lives_of(table, "high", context)
+    return as_traced(table if within.all() else table.filter(pa.array(within)), ["low", "high"], context)
 
 
 def _over_time(keys: Keys, intervals: pa.Table, context: Context) -> Ranges:
@@ -286,8 +299,7 @@ def _started(bundle: Bundle) -> pa.Table:
 
 def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
     """The figures of several sets of partitions of one run together."""
-    finals = [part.final_offsets for part in parts if part.final_offsets is not None]
-    courses = [part.course for part in parts if part.course is not None]
+    finals, courses = _known(part.final_offsets for part in parts), _known(part.course for part in parts)
     return PartitionFigures(
         first_overlaps=_earliest(part.first_overlaps for part in parts),
         owners=_together(part.owners for part in parts),
@@ -305,11 +317,16 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         )
         if finals
         else None,
+        old_offsets_used=sum(of_old) if (of_old := _known(part.old_offsets_used for part in parts)) else None,
         out_of_order=sum(part.out_of_order for part in parts),
         course=reduce(add, courses) if courses else None,
         uses=[use for part in parts for use in part.uses],
         groupless={process for part in parts for process in part.groupless},
     )
+
+
+def _known(values: Iterable[T | None]) -> list[T]:
+    return [value for value in values if value is not None]
 
 
 def _earliest(parts: Iterable[Mapping[str, FirstOverlap]]) -> dict[str, FirstOverlap]:

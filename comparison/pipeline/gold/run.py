@@ -101,6 +101,7 @@ def together(
         if judged_any
         else None,
         final_offsets=figures.final_offsets,
+        old_offsets_used=figures.old_offsets_used,
         memberless_ns=figures.memberless_ns,
         skips=figures.skips,
         standstills=figures.standstills,

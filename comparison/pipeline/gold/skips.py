@@ -12,10 +12,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from comparison.pipeline.gold.cover import Ranges, united
 from comparison.pipeline.measured_offsets import Skip
 from comparison.pipeline.silver.arrays import tuples_of
+from comparison.pipeline.silver.lives import life_begin, within_life
 from comparison.pipeline.silver.offsets import RESET, STARTED, WRITTEN
 
 if TYPE_CHECKING:
@@ -42,19 +44,19 @@ class Unpromised(NamedTuple):
 
 def unpromised(keys: Keys, bundle: Bundle, delivered: Ranges, context: Context) -> Unpromised:
     """What resets have skipped; `delivered` are ranges of offsets, numbered by `keys`."""
-    resets = _of_kind(bundle, RESET, ("offset", "t_ns", "seq", "reset", "by"))
+    resets = of_kind(bundle, RESET, ("offset", "t_ns", "seq", "reset", "by"))
     to_the_end = {key: rows for key, of_one in resets.items() if (rows := [r for r in of_one if r[3] in TO_THE_END])}
     if not to_the_end:
         return Unpromised([], {})
     handed, acked = _by_key(keys, united(delivered)), _acked(bundle)
-    started, written = (_of_kind(bundle, kind, ("t_ns", "seq", "offset")) for kind in (STARTED, WRITTEN))
+    started, written = (of_kind(bundle, kind, ("t_ns", "seq", "offset")) for kind in (STARTED, WRITTEN))
     skips: list[Skip] = []
     offsets: dict[Key, list[Range]] = {}
     for key, of_one in sorted(to_the_end.items()):
         begin = 0 if _was_added(key, context) or key not in started else started[key][0][2]
         known = _Known(handed.get(key, []), acked.get(key[1:]), [(t_ns, at) for t_ns, _, at in written.get(key, ())])
-        found = list(_skipped(key, begin, of_one, known))
-        skips += found
+        found = list(_skipped(key, begin, of_one, known, context))
+        skips += [_as_traced(skip, context) for skip in found]
         offsets[key] = [(0, begin), *((skip.first, skip.end) for skip in found)]
     return Unpromised(skips, offsets)
 
@@ -72,7 +74,14 @@ def without(ranges: Iterable[Range], left_out: Sequence[Range]) -> Iterator[Rang
             yield begin, high
 
 
-def _of_kind(bundle: Bundle, kind: str, columns: Sequence[str]) -> dict[Key, list[tuple[Any, ...]]]:
+def _as_traced(skip: Skip, context: Context) -> Skip:
+    place = skip.topic, skip.partition
+    first, end = (within_life(offset, place, context) for offset in (skip.first, skip.end))
+    committed = None if skip.committed is None else within_life(skip.committed, place, context)
+    return replace(skip, first=first, end=end, committed=committed)
+
+
+def of_kind(bundle: Bundle, kind: str, columns: Sequence[str]) -> dict[Key, list[tuple[Any, ...]]]:
     """These columns of one kind of rows about offsets, by partition, in order."""
     found: defaultdict[Key, list[tuple[Any, ...]]] = defaultdict(list)
     rows = bundle.offsets.filter(pc.equal(bundle.offsets["kind"], kind))
@@ -115,10 +124,15 @@ class _Known(NamedTuple):
     commits: Sequence[tuple[int, int]]  #: when, and the offset, in order
 
 
-def _skipped(key: Key, begin: int, resets: Iterable[tuple[Any, ...]], known: _Known) -> Iterator[Skip]:
-    """The gap right before each reset's offset, down to what was delivered, to another reset, or to `begin`."""
+def _skipped(
+    key: Key, begin: int, resets: Iterable[tuple[Any, ...]], known: _Known, context: Context
+) -> Iterator[Skip]:
+    """The gap right before each reset's offset, down to what was delivered, to another reset, to `begin`, or to where
+    the life of the topic began.
+    """
     group, topic, partition = key
     for end, t_ns, _, reset, by in resets:
+        begin = max(begin, life_begin(end, (topic, partition), context))
         first = max([begin, *(min(high, end) for low, high in known.handed if low < end)])
         acked = [(first, end)] if known.acked is None else known.acked
         written = [(max(low, first), min(high, end)) for low, high in acked]

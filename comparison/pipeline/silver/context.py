@@ -281,8 +281,10 @@ def _refusals(members: Iterable[Mapping[str, Any]], started: Sequence[Mapping[st
     for row in members:
         if row["kind"] == "member_refused":
             place, t_ns = place_of(row["process"]), row["t_ns"]
-            later = [each["t_ns"] for each in started if each["t_ns"] > t_ns and place_of(each["process"]) == place]
-            found.append(msgspec.convert({**row, "admitted_ns": min(later, default=None)}, Refused))
+            there = [each for each in started if place_of(each["process"]) == place]
+            was_in = any(each["t_ns"] < t_ns and each["group"] == row["group"] for each in there)
+            admitted_ns = min((each["t_ns"] for each in there if each["t_ns"] > t_ns), default=None)
+            found.append(msgspec.convert({**row, "was_in": was_in, "admitted_ns": admitted_ns}, Refused))
     return tuple(found)
 
 

@@ -28,6 +28,7 @@ from comparison.pipeline.silver.deliveries import (
     delivered_of,
 )
 from comparison.pipeline.silver.hindrances import HINDRANCE_SCHEMA
+from comparison.pipeline.silver.lives import told_apart
 from comparison.pipeline.silver.naming import NAMING_SCHEMA, Naming, naming_rows
 from comparison.pipeline.silver.offsets import (
     FINAL,
@@ -134,6 +135,7 @@ class Counted:
 
 def reduced(tables: Tables, context: Context, naming: Naming | None = None) -> tuple[Bundle, Counted]:
     """Reduce one part. `naming` is the whole run's, where the part is not the whole run."""
+    tables = told_apart(tables, context)
     named = naming_rows(tables)
     claims = claims_of(tables, context)
     delivered = delivered_of(tables, claims, context, naming or Naming(named))

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.scenario import Scenario
-from comparison.scenarios.plan.topic_vocabulary import CreateTopic, SubscribePattern
-from comparison.scenarios.plan.vocabulary import Form, Steady
+from comparison.scenarios.plan.topic_vocabulary import CreateTopic, RecreateTopic, SubscribePattern
+from comparison.scenarios.plan.vocabulary import Form, Hold, Steady
 from kernel.designs import SERVER
 
 #: The classic designs look at their topics once a second, instead of every five minutes.
@@ -75,5 +75,37 @@ TOPICS = (
         topics_min=2,
         not_applicable=_BY_NAME,
         references=("KIP-848",),
+    ),
+    Scenario(
+        name="topic-recreated",
+        symptom="I deleted a topic and created it again: where does my running group go on?",
+        look_for=(
+            "zookeeper and server: committed offsets outlive their topic, so the group begins the new one where it was "
+            "in the old one. While the new log is shorter that is out of range, and auto.offset.reset decides: with "
+            "earliest all is read, with latest what came first is skipped. Once the log is longer, the group begins in "
+            "the middle, and nothing says so",
+            "the others: the coordinator deletes the offsets with their topic, and the new one is read from where "
+            "auto.offset.reset says; commits that come while there is no topic are refused. But offsets go by names: "
+            "if the new topic is there before a classic group looks at its metadata (metadata.max.age.ms: five minutes "
+            "by default, a second here, and the topic is away for three), members commit their place in the old one",
+            "who notices: a watch tells zookeeper and server of both changes at once. The leader of a classic group "
+            "sees them in its metadata, a coordinator of KIP-848 in its image: two rebalances, one without partitions",
+            "what to do: stop the group, and delete its offsets of the topic before it starts again (kafka-consumer-"
+            "groups --delete-offsets; in zookeeper the znodes below /consumers/GROUP/offsets), or use another name. "
+            "auto.create.topics.enable=false, as here: otherwise the members' own requests for metadata bring the "
+            "topic back, with num.partitions partitions, before anybody creates it",
+        ),
+        checks=(
+            "never owned by two members under a coordinator",
+            "old offsets used",
+            "begins the new topic anew",
+        ),
+        # The old log has to be longer than the new one is when the group begins it.
+        steps=(Form(), Steady(), Hold(2000), RecreateTopic(), Steady()),
+        settings=MappingProxyType({**_AGE, "auto.create.topics.enable": "false"}),
+        counts_predicted=False,
+        budget_s=20,
+        members_min=2,
+        references=("KIP-516", "KIP-848"),
     ),
 )

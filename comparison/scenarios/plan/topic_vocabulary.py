@@ -56,6 +56,26 @@ class DeleteTopic(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class RecreateTopic(Step):
+    """Delete the first topic, once the group has committed all of its records, and create it again under its name.
+
+    The new topic's log begins at offset 0; the serial numbers of its records go on. There is no topic for `away_ms`
+    milliseconds: if that is less than metadata.max.age.ms, classic members may never hear of it.
+    """
+
+    away_ms: int = 3000
+
+    waits_for_metadata: ClassVar[bool] = True
+    disturbs: ClassVar[bool] = True
+
+    def sentence(self) -> str:
+        return (
+            "Delete the first topic, once the group has committed all of its records, and create it again under its "
+            f"name {self.away_ms / 1000:g} s later."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SubscribePattern(Step):
     """Let all members, one after the other, subscribe to topics by another pattern.
 

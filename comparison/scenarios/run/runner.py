@@ -21,6 +21,7 @@ from comparison.scenarios.plan.plugins import kept_plugins, loaded
 from comparison.scenarios.plan.vocabulary import Form, Inject
 from comparison.scenarios.plan.wording import for_readers
 from comparison.scenarios.processes.gathering import gather_or_cancel
+from comparison.scenarios.run.draining import drain
 from comparison.scenarios.run.final_reads import read_final_offsets
 from comparison.scenarios.run.steps import Nemesis, nobody
 from comparison.scenarios.testbed.group_members import GroupMembers
@@ -30,7 +31,6 @@ from kernel.platform.full_disk import full_disk, full_disk_named
 from kernel.trace.events import Role
 from kernel.trace.words import TimeSource
 from kernel.trace.writer import TraceWriter
-from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper.target import parse_target
 
 if TYPE_CHECKING:
@@ -41,15 +41,12 @@ if TYPE_CHECKING:
     from comparison.scenarios.processes.children import Processes
     from comparison.scenarios.run.steps import Player
     from comparison.scenarios.testbed.lent import LentEnsemble
-    from kernel.values import TopicPartition
 
     #: Performs a run as `perform` does, and says each stage that it enters.
     Perform = Callable[
         [RunRequest, Mapping[str, object], asyncio.Event, Callable[[str], None]], Coroutine[Any, Any, "RunOutcome"]
     ]
 
-_DRAIN_S = 60.0
-_COMMITTED_S = 5.0
 _CANCELLATIONS_MAX, _CANCELLATION_S = 30, 1.0
 
 
@@ -163,21 +160,7 @@ class Run:
         """Wait until everything produced is delivered and committed."""
         self._enter("drain")
         await self._testbed.end_load()
-        view, ends = self._members.view, self._testbed.load.ends
-
-        def behind(offsets: Mapping[TopicPartition, int]) -> list[str]:
-            self._members.check()
-            return [str(tp) for tp, end in ends.items() if offsets.get(tp, 0) < end]
-
-        await until(
-            lambda: not behind(view.delivered),
-            _DRAIN_S,
-            lambda: f"all records to be delivered; behind: {', '.join(behind(view.delivered)) or 'none'}",
-        )
-        self._members.commit()
-        # A refused or unreported commit shows in the final offsets; it does not fail the run.
-        with contextlib.suppress(WaitTimeout):
-            await until(lambda: not behind(view.committed), _COMMITTED_S, "all records to be committed")
+        await drain(self._members, self._testbed.load.ends)
 
     async def _stop(self, outcome: str, error: str) -> None:
         """Stop everything that was started, in an order that keeps the last events.

@@ -79,13 +79,15 @@ class Load:
         self._partitions.extend(partitions)
         self._grown.extend(partitions)
 
-    async def leave_out(self, topic: str) -> None:
-        """Write no more to a topic, and wait until what was sent to it is acknowledged."""
+    async def leave_out(self, topic: str) -> dict[TopicPartition, int]:
+        """Write no more to a topic, and wait until what was sent to it is acknowledged; its log ends."""
         self._partitions = [tp for tp in self._partitions if tp.topic != topic]
         self._grown = [tp for tp in self._grown if tp.topic != topic]
         if self._sending:
             await asyncio.wait(self._sending)
+        left = {tp: end for tp, end in self.ends.items() if tp.topic == topic}
         self.ends = {tp: end for tp, end in self.ends.items() if tp.topic != topic}
+        return left
 
     def stop(self) -> None:
         """Stop sending. `run` returns once everything sent is acknowledged."""

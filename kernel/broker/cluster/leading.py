@@ -181,7 +181,9 @@ class Leading:
         await self._notify_resigned(tp)
         topic, partition = self._snapshot.topics.get(tp.topic), self._snapshot.partition(tp)
         leader, epoch = NO_LEADER, leadership.leader_epoch
-        if topic is None or topic.topic_id != leadership.topic_id:  # it may be there again, as another one
+        # It may be there again, as another one; and its partitions' states go before the topic itself.
+        is_another = topic is None or topic.topic_id != leadership.topic_id
+        if is_another or (partition is not None and partition.leader_epoch < leadership.leader_epoch):
             leader = LEADER_DURING_DELETE
         elif partition is not None and partition.leader != self._node_id:
             leader, epoch = partition.leader, partition.leader_epoch

@@ -6,7 +6,11 @@ from collections import defaultdict
 
 from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured import CourseInterval, RunSpan
-from tests.support.oracle.intervals import Event, Key, in_time, key_of, of
+from tests.support.oracle.intervals import Event, in_time, key_of, of
+from tests.support.oracle.lives import life_of
+
+#: Group, topic, partition, and how many lives the topic had had before.
+KeyOfLife = tuple[str, str, int, int]
 
 INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
 
@@ -15,20 +19,23 @@ def course_of(events: list[Event], span: RunSpan) -> list[CourseInterval]:
     """A row for each interval of the span, if there was any record at all."""
     groups = Memberships.of_events(events)
     acked = [
-        (event, (group, event["topic"], event["partition"]))
+        (event, (group, event["topic"], event["partition"], life_of(event["first"])))
         for event in in_time(of(events, "records_acked"))
         for group in groups.readers(event["topic"])
     ]
-    polled = [(event, key_of(event, groups)) for event in in_time(of(events, "records_delivered"))]
+    polled = [
+        (event, (*key_of(event, groups), life_of(event["first"]))) for event in in_time(of(events, "records_delivered"))
+    ]
     written = [
-        (event, (event["group"], event["topic"], event["partition"])) for event in in_time(of(events, "offset_written"))
+        (event, (event["group"], event["topic"], event["partition"], life_of(event["offset"])))
+        for event in in_time(of(events, "offset_written"))
     ]
     if not acked and not polled and not written:
         return []
-    firsts: defaultdict[Key, list[int]] = defaultdict(list)
+    firsts: defaultdict[KeyOfLife, list[int]] = defaultdict(list)
     for event, key in [*acked, *polled]:
         firsts[key].append(event["first"])
-    committed: defaultdict[Key, list[int]] = defaultdict(list)
+    committed: defaultdict[KeyOfLife, list[int]] = defaultdict(list)
     for event, key in written:
         committed[key].append(event["offset"])
     begins = {key: min(firsts.get(key) or committed[key]) for key in {*firsts, *committed}}
@@ -61,12 +68,12 @@ def course_of(events: list[Event], span: RunSpan) -> list[CourseInterval]:
 
 
 def _deliveries(
-    polled: list[tuple[Event, Key]], span: RunSpan, length_ns: int
+    polled: list[tuple[Event, KeyOfLife]], span: RunSpan, length_ns: int
 ) -> tuple[defaultdict[int, int], defaultdict[int, int]]:
     """By interval: how many records the group had been handed before, and how many it was handed in all."""
     again: defaultdict[int, int] = defaultdict(int)
     delivered: defaultdict[int, int] = defaultdict(int)
-    seen: set[tuple[Key, int]] = set()
+    seen: set[tuple[KeyOfLife, int]] = set()
     for event, key in polled:
         number = (event["t_ns"] - span.start_ns) // length_ns
         for offset in range(event["first"], event["last"] + 1):

@@ -7,10 +7,11 @@ from collections import defaultdict
 from comparison.ownership.groups import Memberships
 from comparison.pipeline.measured_offsets import Skip
 from tests.support.oracle.intervals import Event, Key, in_time, key_of, of, owner_of
+from tests.support.oracle.lives import LIFE, as_traced, life_of
 
 
 def skips_of(events: list[Event]) -> tuple[list[Skip], dict[Key, set[int]]]:
-    """The skips, and for each partition with a reset to the end all offsets that its group need not be handed."""
+    """The skips, and for each partition with a reset to the end the offsets of records that its group is not due."""
     groups = Memberships.of_events(events)
     handed, acked = _numbers(events, "records_delivered", groups), _acked(events)
     starts = in_time(of(events, "position_started"))
@@ -22,9 +23,10 @@ def skips_of(events: list[Event]) -> tuple[list[Skip], dict[Key, set[int]]]:
     for key, of_one in sorted(resets.items()):
         first = next((each["offset"] for each in starts if key_of(each, groups) == key), 0)
         begin = 0 if _was_added(key, events, groups) else first
-        not_due[key] = set(range(begin))
+        not_due[key] = {offset for offset in acked.get(key[1:], ()) if offset < begin}
         for event in sorted(of_one, key=lambda each: (each["offset"], each["t_ns"], each["seq"])):
-            low = event["offset"]
+            low, life = event["offset"], life_of(event["offset"])
+            begin = max(begin, life * LIFE)
             while low > begin and low - 1 not in handed[key]:
                 low -= 1
             begin = max(begin, event["offset"])
@@ -40,11 +42,11 @@ def skips_of(events: list[Event]) -> tuple[list[Skip], dict[Key, set[int]]]:
                     group=key[0],
                     topic=key[1],
                     partition=key[2],
-                    first=low,
-                    end=event["offset"],
+                    first=low - life * LIFE,
+                    end=event["offset"] - life * LIFE,
                     records=len(written),
                     reset=event["reset"],
-                    committed=commits[-1] if commits else None,
+                    committed=as_traced(commits[-1]) if commits else None,
                     by=owner_of(event),
                     t_ns=event["t_ns"],
                 )

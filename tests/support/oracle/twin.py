@@ -37,6 +37,7 @@ from tests.support.oracle import rebalances as oracle_rebalances
 from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
+from tests.support.oracle.lives import old_offsets_used, told_apart
 from tests.support.oracle.pauses import pauses_of
 from tests.support.oracle.silences import silences_of
 from tests.support.oracle.skips import skips_of
@@ -74,7 +75,7 @@ def measured_of(
     `boots` has the boot of each process; without it, all are of one.
     """
     lines = list(events)
-    usable = [event for event in lines if not event.get("problem")]
+    usable = told_apart([event for event in lines if not event.get("problem")])
     found = Measured()
     if not usable:
         found.counts = oracle_runs.set_aside(lines, usable)
@@ -102,6 +103,7 @@ def measured_of(
                 found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
+    found.old_offsets_used = old_offsets_used(usable)
     found.memberless_ns = memberless_ns(usable)
     found.skips, _ = skips_of(usable)
     found.standstills = Standing(usable, span, believed, oracle_rebalances.phases_of(usable), found.faults).all(changed)
@@ -142,16 +144,28 @@ def _single_events(events: list[Event], found: Measured) -> None:
         elif event["kind"] == "member_failed":
             found.failures.append(msgspec.convert(event, measured.MemberFailed))
         elif event["kind"] == "member_refused":
-            found.refusals.append(msgspec.convert({**event, "admitted_ns": _admitted_ns(event, events)}, Refused))
+            about = {"was_in": _was_in(event, events), "admitted_ns": _admitted_ns(event, events)}
+            found.refusals.append(msgspec.convert({**event, **about}, Refused))
+
+
+def _was_in(refused: Event, events: list[Event]) -> bool:
+    """Whether a process at its place had been in the group."""
+    joined = [event for event in _joined_in_place(refused, events) if event["t_ns"] < refused["t_ns"]]
+    return refused["group"] in {event["group"] for event in joined}
 
 
 def _admitted_ns(refused: Event, events: list[Event]) -> int | None:
     """When a process at its place was next in a group."""
-    for event in in_time(events):
-        in_its_place = event["process"].split(".")[0] == refused["process"].split(".")[0]
-        if event["kind"] == "member_started" and in_its_place and event["t_ns"] > refused["t_ns"]:
+    for event in _joined_in_place(refused, events):
+        if event["t_ns"] > refused["t_ns"]:
             return int(event["t_ns"])
     return None
+
+
+def _joined_in_place(refused: Event, events: list[Event]) -> list[Event]:
+    place = refused["process"].split(".")[0]
+    joined = [event for event in in_time(events) if event["kind"] == "member_started"]
+    return [event for event in joined if event["process"].split(".")[0] == place]
 
 
 def memberless_ns(events: list[Event]) -> int:

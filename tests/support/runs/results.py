@@ -66,7 +66,7 @@ def standstill(seconds: float, **causes: float) -> Standstill:
 
 def refused(place: str, error: str = "INCONSISTENT_GROUP_PROTOCOL", asked: int = 1, **given: Any) -> Refusal:
     """A member that was refused so often, and never got in."""
-    usual = {"group": "g", "api": "JoinGroup", "at_ms": 1_000.0, "admitted_ms": None}
+    usual = {"group": "g", "api": "JoinGroup", "at_ms": 1_000.0, "was_in": False, "admitted_ms": None}
     return Refusal(place=place, error=error, asked=asked, **{**usual, **given})
 
 

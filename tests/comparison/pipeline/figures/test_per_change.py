@@ -23,7 +23,7 @@ from comparison.pipeline.measured import (
     RunSpan,
     StageEntered,
 )
-from comparison.pipeline.measured_members import Silence
+from comparison.pipeline.measured_members import Refused, Silence
 from comparison.results.run import Change
 
 MS = 1_000_000
@@ -145,6 +145,16 @@ def test_restarted_member_is_the_same_in_the_minimum_of_moves() -> None:
     # Two members in one process at the same time are two.
     shared = [phase("p", "join", 0, name) for name in ("old", "m1-id", "m2-id")]
     assert change(row, owners={0: owners}, phases=shared).moved_minimum == 2
+
+
+def test_minimum_of_moves_is_that_of_the_members_that_the_group_took() -> None:
+    """Two of three new members are refused: one partition for the third is enough."""
+    owners = [owner(n, f"m{1 + n // 2}", f"m{1 + n // 2}" if n < 5 else "m4") for n in range(6)]
+    about = {"group": "g", "api": "ConsumerGroupHeartbeat", "error": "GROUP_MAX_SIZE_REACHED"}
+    full = [Refused(process=process, t_ns=2_100 * MS, **about) for process in ("m5", "m6")]
+    row = window(2_000, 3_000, members=6)
+    assert change(row, owners={0: owners}).moved_minimum == 3
+    assert change(row, owners={0: owners}, refusals=full).moved_minimum == 1
 
 
 @pytest.mark.parametrize(("leader", "generations"), [("m2", 2), ("m3", 1)])

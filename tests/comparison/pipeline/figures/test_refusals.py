@@ -26,6 +26,17 @@ def bounced(*refusals: Any, **given: Any) -> dict[str, Any]:
 TABLE = {
     ("nobody is refused", "join", "consumer"): [
         ({"refusals": [refused("m5", "GROUP_MAX_SIZE_REACHED")]}, NO, "REACHED: m5 (asked once, never in)"),
+        ({"refusals": [refused("m5", was_in=True)]}, NO, "PROTOCOL: m5 (asked once, had been in, out since)"),
+        (
+            {"refusals": [refused("m5", was_in=True, admitted_ms=3_000.0)]},
+            NO,
+            "m5 (asked once, had been in, in again after 3.0 s)",
+        ),
+        (
+            {"refusals": [MORE, *(refused(place, MORE.error, was_in=True) for place in ("m3", "m1"))]},
+            NO,
+            "m1 (asked once, had been in, out since); at the limit m3 and m1 lost out to others that joined first",
+        ),
     ],
     ("no common strategy", BOUNCE, "eager"): [
         (bounced(FIRST, SECOND), YES, "m1 (asked once, in after 4.2 s), m2 (asked once, in after 4.2 s)"),
@@ -68,18 +79,23 @@ def test_a_run_in_which_nobody_was_refused_says_nothing_of_it_and_one_with_refus
     assert "counts" not in verdicts_on("join", "eager", refusals=[MORE])
 
 
-def asked(process: str, at_ms: int, admitted_ms: int | None, error: str = "E") -> Refused:
+def asked(process: str, at_ms: int, admitted_ms: int | None, error: str = "E", *, was_in: bool = False) -> Refused:
     admitted_ns = None if admitted_ms is None else admitted_ms * 1_000_000
     named = {"process": process, "group": "g", "api": "JoinGroup", "error": error}
-    return Refused(**named, t_ns=at_ms * 1_000_000, admitted_ns=admitted_ns)
+    return Refused(**named, t_ns=at_ms * 1_000_000, was_in=was_in, admitted_ns=admitted_ns)
 
 
 def test_each_place_is_refused_as_often_as_its_processes_asked() -> None:
     found = refusals_of(
-        [asked("m1.3", 300, 900), asked("m2", 200, None), asked("m1.2", 100, 900), asked("m1.3", 350, None, "F")]
+        [
+            asked("m1.3", 300, 900, was_in=True),
+            asked("m2", 200, None),
+            asked("m1.2", 100, 900),
+            asked("m1.3", 350, None, "F"),
+        ]
     )
-    assert [(each.place, each.error, each.asked, each.at_ms, each.admitted_ms) for each in found] == [
-        ("m1", "E", 2, 100.0, 800.0),
-        ("m2", "E", 1, 200.0, None),
-        ("m1", "F", 1, 350.0, None),
+    assert [(each.place, each.error, each.asked, each.at_ms, each.was_in, each.admitted_ms) for each in found] == [
+        ("m1", "E", 2, 100.0, False, 800.0),
+        ("m2", "E", 1, 200.0, False, None),
+        ("m1", "F", 1, 350.0, False, None),
     ]

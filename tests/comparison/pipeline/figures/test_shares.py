@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from comparison.pipeline.figures.shares import balance, unsubscribed
-from comparison.pipeline.measured import ChangeWindow, Measured, MemberPhase, PartitionOwners
+from comparison.pipeline.figures.shares import balance, members_in, unsubscribed
+from comparison.pipeline.measured import ChangeWindow, Measured, MemberPhase, PartitionOwners, ProcessEnded, RunnerEvent
+from comparison.pipeline.measured_members import Refused
 
 
 def window(members: int | None) -> ChangeWindow:
@@ -45,6 +46,35 @@ def test_balance_ignores_partitions_without_owner() -> None:
 @pytest.mark.parametrize(("parameters", "groups"), [({"streams": 2}, []), ({}, ["g", "h"])])
 def test_balance_of_streams_or_of_several_groups_is_not_known(parameters: dict[str, Any], groups: list[str]) -> None:
     assert balance(measured("a", "b", groups=groups), window(2), parameters) is None
+
+
+def refusal(process: str, t_ns: int, admitted_ns: int | None = None) -> Refused:
+    return Refused(process=process, group="g", api="JoinGroup", error="E", t_ns=t_ns, admitted_ns=admitted_ns)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "ended", "members"),
+    [
+        ([refusal("m3", 2)], [], 2),
+        ([refusal("m3.2", 2), refusal("m3.3", 5)], [(3, "m3.2")], 2),  # one place
+        ([refusal("m3", 2), refusal("m4", 3)], [], 1),
+        ([refusal("m3", 2, 5)], [], 3),  # in at last
+        ([refusal("m3", 2, 9)], [], 2),  # too late
+        ([refusal("m3", 9)], [], 3),
+        ([refusal("m3", 2)], [(3, "m3")], 3),  # the three are others
+        ([refusal("m3", 2)], [(1, "m3"), (3, "m2"), (9, "m3")], 2),
+    ],
+)
+def test_members_are_those_that_the_group_did_not_refuse(
+    refusals: list[Refused], ended: list[tuple[int, str]], members: int
+) -> None:
+    ends: list[RunnerEvent] = [ProcessEnded(t_ns=t_ns, target=target) for t_ns, target in ended]
+    assert members_in(Measured(refusals=refusals, runner=ends), window(3)) == members
+    assert members_in(Measured(refusals=refusals, runner=ends), window(None)) is None
+
+
+def test_balance_counts_no_refused_members() -> None:
+    assert balance(measured(*"aabbcd", refusals=[refusal("m5", 2), refusal("m6", 2)]), window(6), {}) == 1
 
 
 def phases(**processes: str) -> list[MemberPhase]:

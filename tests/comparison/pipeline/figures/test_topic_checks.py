@@ -1,4 +1,4 @@
-"""Verdicts on topics that appear under a pattern, and on patterns that change."""
+"""Verdicts on topics that appear under a pattern or are recreated, and on patterns that change."""
 
 from __future__ import annotations
 
@@ -40,6 +40,16 @@ TABLE = {
         ({"changes": created(attempts=7, attempts_failed=3)}, YES, "4 rebalances of 4 members, 4 notifications"),
         ({"changes": created(attempts=4, attempts_failed=1)}, NO, "3 rebalances of 4 members"),
         ({"changes": created(notifications=1)}, NO, "1 notification"),
+    ],
+    ("old offsets used", "topic-recreated", "server"): [
+        ({"old_offsets_used": 12}, YES, "12 partitions of the new topic begun at an offset of the old one"),
+        ({"old_offsets_used": 0}, NO, ""),
+        ({"old_offsets_used": None}, UNKNOWN, "no partition of a recreated topic was begun"),
+    ],
+    ("begins the new topic anew", "topic-recreated", "consumer"): [
+        ({"old_offsets_used": 0}, YES, "no partition of the new topic begun at an offset of the old one"),
+        ({"old_offsets_used": 1}, NO, "1 partition of the new topic begun at an offset of the old one"),
+        ({"old_offsets_used": None}, UNKNOWN, "no partition of a recreated topic was begun"),
     ],
     ("one for each member", "pattern-widens", "eager"): [
         ({"changes": subscribed(1, 2, 1)}, YES, "4 rebalances for 3 members with another pattern"),

@@ -12,7 +12,7 @@ from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
-from tests.support.runs.results import change, every_design, run, skipped, slowed, standstill
+from tests.support.runs.results import change, every_design, refused, run, skipped, slowed, standstill
 
 
 def found(*runs: Any, views: Any = None) -> list[str]:
@@ -70,6 +70,15 @@ def test_longest_standstills_are_told_with_their_main_causes() -> None:
     assert f"{said}, 6.0 s (no owner, rebalance) in consumer." in found(*runs)
     short = run("crash", "eager", standstills=[standstill(0.9, unknown=0.9)], standstill_s=0.9)
     assert not [text for text in found(short) if "waited" in text]
+
+
+def test_refused_members_are_named_with_the_reason_how_often_they_asked_and_whether_they_were_in() -> None:
+    one, other = refused("m1", asked=3, admitted_ms=7_100.0), refused("m5", "GROUP_MAX_SIZE_REACHED")
+    text = found(run("crash", "static", refusals=[one, other, refused("m2", was_in=True)]), run("crash", "eager"))
+    assert [each for each in text if "refused" in each and "Not as expected" not in each] == [
+        "In static members were refused with INCONSISTENT_GROUP_PROTOCOL: m1 (asked 3 times, in after 7.1 s), m2 "
+        "(asked once, had been in, out since); refused with GROUP_MAX_SIZE_REACHED: m5 (asked once, never in)."
+    ]
 
 
 def test_findings_link_to_the_lane_and_the_moment() -> None:

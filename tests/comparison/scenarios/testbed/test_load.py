@@ -101,7 +101,8 @@ async def test_topic_that_is_left_out_gets_no_more_records_and_its_serials_go_on
     load = Load(log, [*PARTITIONS, other], 2000, ListTracer())
     running = asyncio.create_task(load.run())
     await until(lambda: len(log.stored[other]) > 3, 60, "records to be produced")
-    await load.leave_out("u")
+    ends = await load.leave_out("u")
+    assert ends == {other: len(log.stored[other])}
     assert other not in load.ends
     before, log.stored[other] = log.stored[other], []  # deleted, and created again
     further = len(log.stored[PARTITIONS[0]]) + 10

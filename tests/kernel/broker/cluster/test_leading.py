@@ -226,3 +226,12 @@ async def test_partition_of_a_deleted_topic_is_traced_as_such_also_if_the_topic_
         leading.follow(ClusterSnapshot(topics=topics))
         await leading.settled()
     assert [e["leader"] for e in tracer.of("leader_changed")] == [1, -2, 1, -2]
+
+
+async def test_partition_whose_state_goes_before_its_topic_is_traced_as_deleted() -> None:
+    leading, _, tracer = made()
+    for leader, epoch in ((1, 3), (-1, -1)):
+        view = TopicView("t", uuid.UUID(int=5), (PartitionView((1,), leader=leader, leader_epoch=epoch),))
+        leading.follow(ClusterSnapshot(topics={"t": view}))
+        await leading.settled()
+    assert [e["leader"] for e in tracer.of("leader_changed")] == [1, -2]
