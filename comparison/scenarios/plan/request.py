@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.links import DEFAULT
-from comparison.scenarios.plan.targets import TargetKind, kind_of
+from comparison.scenarios.plan.targets import COORDINATOR, TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Inject
 from kernel.designs import DESIGNS
 from kernel.java_regex import compiled
@@ -96,8 +96,11 @@ class RunRequest:
 
     @property
     def group_is_placed(self) -> bool:
-        """Whether the second broker must coordinate the group."""
-        return self.coordinator_is_proxied or any(step.places_coordinator for step in self.scenario.steps)
+        """Whether the second broker must coordinate the group: it is what a fault of `coordinator` is injected into."""
+        return self.coordinator_is_proxied or any(
+            step.places_coordinator or (isinstance(step, Inject) and step.target.startswith(COORDINATOR))
+            for step in self.scenario.steps
+        )
 
     def trace_identity(self, role: Role, process: str) -> TraceIdentity:
         """The identity of a trace that the runner writes itself."""

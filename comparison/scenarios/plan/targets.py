@@ -35,9 +35,11 @@ K = TargetKind
 PROCESSES = (K.MEMBER, K.BROKER, K.SERVER)
 LINKS = (K.MEMBER_AUTHORITY, K.MEMBER_DATA, K.BROKER_ZOOKEEPER, K.SERVERS)
 
+#: The broker that coordinates the group, as a target names it.
+COORDINATOR = "coordinator"
 _MEMBER, _BROKER, _SERVER = (
     "(owner|m[1-9][0-9]{0,8})",
-    "(coordinator|broker-[1-9][0-9]{0,8})",
+    f"({COORDINATOR}|broker-[1-9][0-9]{{0,8}})",
     "(leader|follower|zookeeper-[123])",
 )
 _WRITTEN: Mapping[TargetKind, re.Pattern[str]] = MappingProxyType(

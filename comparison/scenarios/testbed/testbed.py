@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from comparison.scenarios.plan.targets import COORDINATOR
 from comparison.scenarios.processes.children import ChildFailed, ChildProcess
 from comparison.scenarios.processes.gathering import gather_all, gather_or_cancel
 from comparison.scenarios.testbed.baseline import measure_baseline
@@ -219,7 +220,7 @@ class Testbed:
 
     def broker(self, target: str) -> BrokerChild:
         """The broker that a fault names: `coordinator` or `broker-<n>`."""
-        name = self.coordinating_broker.name if target == "coordinator" else target
+        name = self.coordinating_broker.name if target == COORDINATOR else target
         found = next((broker for broker in self.brokers if broker.name == name), None)
         if found is None:
             raise UserError(f"there is no {name} to inject a fault into")

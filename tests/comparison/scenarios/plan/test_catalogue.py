@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from comparison.scenarios.plan.descriptors import members_in_all
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.request import RunRequest
-from comparison.scenarios.plan.vocabulary import Form, JoinOne, Steady, Undisturbed
+from comparison.scenarios.plan.vocabulary import Form, Inject, JoinOne, Steady, Undisturbed
 from comparison.scenarios.run.experiments import estimated_s, expanded, left_out, plan
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
@@ -64,6 +65,15 @@ def test_herd_grows_to_each_size_rests_and_then_one_more_joins() -> None:
     rest = Undisturbed()
     assert herd_steps((2, 5)) == (Form(2), rest, JoinOne(1), Form(5, "grow"), rest, JoinOne(2))
     assert members_of(request_of("herd")) == HERD_SIZES[-1] + 1
+
+
+@pytest.mark.parametrize(
+    ("target", "placed"), [("coordinator", True), ("coordinator->zookeeper", True), ("broker-1", False)]
+)
+def test_group_is_with_the_broker_that_a_fault_of_its_coordinator_is_injected_into(target: str, placed: bool) -> None:
+    request = request_of("crash")
+    given = replace(request, scenario=replace(request.scenario, steps=(Form(), Inject("freeze", target))))
+    assert given.group_is_placed == placed
 
 
 def test_only_herd_has_a_bystander() -> None:
