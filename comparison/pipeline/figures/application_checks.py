@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures.deciding import (
     EXPECTED,
     NOT_EXPECTED,
-    UNKNOWN,
     NotShown,
     counted_noun,
     first_change,
@@ -66,8 +65,6 @@ def _held_up(run: Run) -> tuple[Change, float, str]:
 def pauses_dropped(run: Run) -> CheckResult:
     """A rebalance drops the pauses of all partitions, also of those that the same member gets back."""
     dropped, summary = _pauses(run)
-    if not dropped and not run.metrics["pauses_outlasting"]:
-        return UNKNOWN, summary
     return (EXPECTED if dropped else NOT_EXPECTED), summary
 
 
@@ -75,16 +72,17 @@ def pauses_dropped(run: Run) -> CheckResult:
 def pauses_kept(run: Run) -> CheckResult:
     """A partition that stays with its member stays paused."""
     dropped, summary = _pauses(run)
-    if not dropped and not run.metrics["pauses_outlasting"]:
-        return UNKNOWN, summary
     return (NOT_EXPECTED if dropped else EXPECTED), summary
 
 
 def _pauses(run: Run) -> tuple[float, str]:
-    """How many were dropped, and what became of all in words."""
+    """How many were dropped, and what became of all in words. Raises `NotShown` if no rebalance tried any."""
     dropped = shown(run.metrics["pauses_dropped"], "nothing was paused")
     moved, outlasting = run.metrics["pauses_moved"] or 0, run.metrics["pauses_outlasting"] or 0
-    return dropped, (
+    summary = (
         f"{counted_noun(dropped, 'pause')} dropped though the member kept the partition, {moved:g} ended because it "
         f"moved, {outlasting:g} outlasted a rebalance"
     )
+    if not dropped and not outlasting:
+        raise NotShown(summary)
+    return dropped, summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from comparison.pipeline.gold.cover import Ranges
     from comparison.pipeline.silver.naming import Key
 
 
@@ -32,3 +34,11 @@ class Keys:
     def column(self, table: pa.Table) -> NDArray[np.int64]:
         places, meanings = keys_of(table)
         return np.array([self.number(key) for key in meanings], dtype=np.int64)[places] if meanings else places
+
+    def by_partition(self, ranges: Ranges) -> dict[Key, list[tuple[int, int]]]:
+        """Ranges that are numbered by these keys, by what the numbers mean; in order if they are."""
+        found: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
+        meanings = self.meanings
+        for number, low, high in zip(ranges.keys.tolist(), ranges.lows.tolist(), ranges.highs.tolist(), strict=True):
+            found[meanings[number]].append((low, high))
+        return found

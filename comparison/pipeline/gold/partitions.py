@@ -26,7 +26,7 @@ from comparison.pipeline.gold.line_keys import Keys
 from comparison.pipeline.gold.old_offsets import old_offsets_used
 from comparison.pipeline.gold.ownership import INTERVAL_SCHEMA, authority, believed, delivering
 from comparison.pipeline.gold.skips import unpromised, without
-from comparison.pipeline.gold.standstills import standstills_of, stretches_by_key
+from comparison.pipeline.gold.standstills import standstills_of
 from comparison.pipeline.gold.turnover import added_kept, kept_through, owners_around
 from comparison.pipeline.measured import (  # noqa: TC001 - typed_rows reads the annotations
     FirstOverlap,
@@ -117,7 +117,7 @@ def measure_partitions(
         kept=kept_through(believes, bundle.in_rounds, context.rounds) if context.keeps else {},
         memberless_ns=memberless_ns,
         skips=skips,
-        standstills=standstills_of(bundle, believes, stretches_by_key(wanted, keys.meanings), context),
+        standstills=standstills_of(bundle, believes, keys.by_partition(wanted), context),
         pauses=pauses.pauses_of(bundle, context),
         started_behind=int(commits.starts_behind.sum()),
         reset_behind=int(commits.resets_behind.sum()),

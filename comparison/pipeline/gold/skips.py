@@ -48,7 +48,7 @@ def unpromised(keys: Keys, bundle: Bundle, delivered: Ranges, context: Context) 
     to_the_end = {key: rows for key, of_one in resets.items() if (rows := [r for r in of_one if r[3] in TO_THE_END])}
     if not to_the_end:
         return Unpromised([], {})
-    handed, acked = _by_key(keys, united(delivered)), _acked(bundle)
+    handed, acked = keys.by_partition(united(delivered)), _acked(bundle)
     started, written = (of_kind(bundle, kind, ("t_ns", "seq", "offset")) for kind in (STARTED, WRITTEN))
     skips: list[Skip] = []
     offsets: dict[Key, list[Range]] = {}
@@ -106,14 +106,6 @@ def _acked(bundle: Bundle) -> dict[tuple[str, int], list[Range]]:
     for topic, partition, at, first, end in tuples_of(bundle.acks, ("topic", "partition", "offset", "first", "end")):
         found[topic, partition].append((at, at + end - first))
     return {place: sorted(ranges) for place, ranges in found.items()}
-
-
-def _by_key(keys: Keys, ranges: Ranges) -> dict[Key, list[Range]]:
-    found: defaultdict[Key, list[Range]] = defaultdict(list)
-    meanings = keys.meanings
-    for number, low, high in zip(ranges.keys.tolist(), ranges.lows.tolist(), ranges.highs.tolist(), strict=True):
-        found[meanings[number]].append((low, high))
-    return found
 
 
 class _Known(NamedTuple):

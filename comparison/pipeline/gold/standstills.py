@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from comparison.ownership.cover import Stretch
-    from comparison.pipeline.gold.cover import Ranges
     from comparison.pipeline.silver.context import Context
     from comparison.pipeline.silver.naming import Key
     from comparison.pipeline.silver.reduce import Bundle
@@ -72,14 +71,6 @@ def standstills_of(
                     )
                 )
     return added([_summed(found, context)])
-
-
-def stretches_by_key(ranges: Ranges, meanings: Sequence[Key]) -> dict[Key, list[Stretch]]:
-    """Ranges of time by partition."""
-    found: defaultdict[Key, list[Stretch]] = defaultdict(list)
-    for number, low, high in zip(ranges.keys.tolist(), ranges.lows.tolist(), ranges.highs.tolist(), strict=True):
-        found[meanings[number]].append((low, high))
-    return found
 
 
 def added(parts: Iterable[Standstills | None]) -> Standstills | None:
