@@ -331,5 +331,6 @@ SWEEP_METRICS: Mapping[str, Meaning] = MappingProxyType(
         APPLICATION_ERRORS: Meaning(
             "", "errors that reached applications, in failed runs too; in zookeeper each is a rebalance given up"
         ),
+        AUTHORITY_REQUESTS: Meaning("", "requests at the authority in all changes, counted as those of each one"),
     }
 )

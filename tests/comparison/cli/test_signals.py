@@ -96,7 +96,20 @@ TO_STUBBORN: dict[Leaf, Sequence[str]] = {
 }
 #: Those that only read files, and wait for nobody.
 LOCAL: set[Leaf] = {
-    *((name,) for name in ("scenarios", "settings", "report", "diagram", "trace", "describe", "assign", "completion")),
+    *(
+        (name,)
+        for name in (
+            "scenarios",
+            "settings",
+            "report",
+            "diagram",
+            "trace",
+            "describe",
+            "assign",
+            "choose",
+            "completion",
+        )
+    ),
     ("broker", "status"),
 }
 SIGNALS = ((signal.SIGINT, os.killpg), (signal.SIGINT, os.kill), (signal.SIGTERM, os.kill))
