@@ -122,8 +122,7 @@ def test_run_says_of_a_counterexample_what_the_fuzzer_said(
         path = tmp_path / "counterexample.toml"
         path.write_text(as_file(schedule.scenario()))
         repeat = ("--design", schedule.design, "--seed", schedule.run_seed, "--simulated", "--details")
-        repeat += ("--link", schedule.links)
-        ended, output = code_of("run", path, *repeat), capsys.readouterr().out
+        ended, output = code_of("run", path, *repeat, "--link", schedule.links), capsys.readouterr().out
         if ended == Exit.NOT_AS_EXPECTED:
             break
     assert ended == Exit.NOT_AS_EXPECTED
