@@ -48,10 +48,11 @@ class ChangeStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """The runner began a fault of one process."""
+    """The runner began a fault of one process; `detail` may say how long it is to last."""
 
     t_ns: int
     target: str
+    detail: dict[str, Any] | None = None
 
 
 class FaultPeriod(msgspec.Struct, frozen=True, kw_only=True):

@@ -105,11 +105,8 @@ def _has_faults(runs: Sequence[Run]) -> bool:
 
 def _of_fault(run: Run) -> str:
     """How long the fault lasted, if there was only one: of several it may be any."""
-    healed = [(change.healed_ms, change.change) for change in run.changes if change.healed_ms]
-    if len(healed) != 1:
-        return ""
-    length_ms, name = healed[0]
-    return f" (the {name} lasted {length_ms / 1000:.1f} s)"
+    healed = [change for change in run.changes if change.healed_ms]
+    return f" (the {healed[0].change} lasted {healed[0].lasted})" if len(healed) == 1 else ""
 
 
 def _commits(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
@@ -188,7 +185,7 @@ def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
 def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     settled = {run.design: ms for run in runs if (ms := metric(run, "converge_ms")) is not None}
     if any(ms >= AT_ONCE_MS for ms in settled.values()):
-        times = [(name, "at once" if ms < AT_ONCE_MS else f"after {ms / 1000:.1f} s") for name, ms in settled.items()]
+        times = [(run.design, _settled(run)) for run in runs if run.design in settled]
         slowest = sorted(settled, key=lambda design: -settled[design])[:LINKS_MAX]
         links = [each for design in slowest for each in _links(views.get(design), longest_unowned)]
         yield Finding(f"Every partition had one owner again {by_design(times)} (the slowest change).", links)
@@ -209,6 +206,16 @@ def _owners(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         if any(metric(run, name) for run in runs):
             counts = [(run.design, number(metric(run, name))) for run in runs if metric(run, name) is not None]
             yield Finding(f"{said}: {by_design(counts)}.")
+
+
+def _settled(run: Run) -> str:
+    """When the slowest change had settled; of a fault that lasted, by its heal."""
+    slowest = max(run.changes, key=lambda change: change.converge_ms or 0.0, default=None)
+    after_heal_ms = slowest.settled_after_heal_ms if slowest is not None else None
+    settled_ms = metric(run, "converge_ms") or 0.0
+    if after_heal_ms is None or settled_ms < AT_ONCE_MS:
+        return "at once" if settled_ms < AT_ONCE_MS else f"after {settled_ms / 1000:.1f} s"
+    return "before the heal" if after_heal_ms < 0 else f"{after_heal_ms / 1000:.1f} s after the heal"
 
 
 def _standstills(runs: Sequence[Run]) -> Iterator[Finding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
@@ -115,6 +117,29 @@ def test_designs_with_the_same_figure_stand_together() -> None:
         "(the slowest change)."
     ) in text
     assert "Partitions taken from members that stayed: 30 in zookeeper, none in eager and static." in text
+
+
+def test_settling_counts_from_the_heal_of_a_fault_that_lasted() -> None:
+    figures = {"zookeeper": (6_700.0, 5_000.0), "eager": (3_000.0, 5_000.0), "static": (3_000.0, 0.4)}
+    runs = [
+        run(
+            "pause", name, converge_ms=ms, changes=[change("freeze", members=None, converge_ms=ms, healed_ms=healed_ms)]
+        )
+        for name, (ms, healed_ms) in figures.items()
+    ]
+    assert (
+        "Every partition had one owner again 1.7 s after the heal in zookeeper, before the heal in eager, after 3.0 s "
+        "in static (the slowest change)."
+    ) in found(*runs)
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "said"), [(5_400.0, "lasted 5.4 s)"), (7_200.0, "lasted 7.2 s, 5.0 s were asked for)")]
+)
+def test_fault_of_another_length_than_asked_for_says_both(lasted_ms: float, said: str) -> None:
+    freeze = change("freeze", members=None, healed_ms=lasted_ms, asked_ms=5_000.0)
+    text = found(run("pause", "zookeeper", changes=[freeze], **BROKEN))
+    assert said in text[0]
 
 
 def test_what_was_given_up_and_who_has_no_owner_is_said_where_it_happened() -> None:
