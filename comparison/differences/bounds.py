@@ -1,8 +1,8 @@
 """What a user allows to get worse: `20%` of every figure, `lost=0` of one.
 
 A figure is worse than its bound if it has risen by more, and differs. A percentage is of the median before; from 0
-everything is more. The bound of all figures leaves out those of which more is not worse (`Metric.more_is_worse`); one
-that is named counts in any case.
+everything is more. The bound of all figures is of those that reports show, without those of which more is not worse
+(`Metric.more_is_worse`); one that is named counts in any case.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """What is worse than allowed, or cannot be known."""
 
     place: Place
-    what: str  #: a figure's name, or a check
-    bound: str  #: '' of a check
+    what: str  #: a figure's name, a promise, or a check
+    bound: str  #: '' of a promise or check
     why: str = ""  #: it cannot be known; '' if it is worse
 
 
@@ -92,7 +92,7 @@ def over(
     worse: list[Judged] = []
     unsure: list[Judged] = []
     for name, metric in METRICS.items():
-        bound = own.get(name) or (own.get(ALL) if metric.more_is_worse else None)
+        bound = own.get(name) or (own.get(ALL) if metric.label and metric.more_is_worse else None)
         if bound is None:
             continue
         each = found.get(name)

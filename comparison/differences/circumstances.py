@@ -98,28 +98,28 @@ def _made_by(commands: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return {name: ", ".join(filter(None, values)) for name, values in found.items()}
 
 
-def doubts(pairs: Sequence[Pair], differing: Sequence[Circumstance], changed: Iterable[str]) -> list[str]:
-    """What makes the comparison doubtful, in sentences. `changed` are scenarios that do something else on each side."""
-    names = {each.what for each in differing}
+def doubts(
+    pairs: Sequence[Pair], differing: Sequence[Circumstance], changed: Iterable[str], names: tuple[str, str]
+) -> list[str]:
+    """What makes the comparison doubtful, in sentences.
+
+    `changed` are scenarios that do something else on each side; `names` are those of the sides.
+    """
+    differ = {each.what for each in differing}
     found = []
-    if CLOCK in names:
+    if CLOCK in differ:
         found.append(
             "one side is simulated, the other is not: virtual time and a modelled network against a real machine. "
             "Counts compare, times do not"
         )
-    elif MACHINE in names and not all(
+    elif MACHINE in differ and not all(
         run.parameters.get("simulated") for pair in pairs for runs in pair for run in runs
     ):
         found.append("the machines differ, and times depend on the machine")
-    if IMPLEMENTATION in names:
+    if IMPLEMENTATION in differ:
         found.append("members or brokers are of another implementation: what one cannot observe is unknown")
     found += [f"{each} does not do the same on both sides: its steps differ" for each in changed]
-    found += [
-        text
-        for pair in pairs
-        for runs, side in zip(pair, ("before", "after"), strict=True)
-        for text in _bad(runs, side)
-    ]
+    found += [text for pair in pairs for runs, side in zip(pair, names, strict=True) for text in _bad(runs, side)]
     fewest = min(len(runs) for pair in pairs for runs in pair)
     if fewest == 1:
         found.append(

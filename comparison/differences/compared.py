@@ -10,7 +10,12 @@ from comparison.differences.bounds import Bound, Judged, over
 from comparison.differences.circumstances import Circumstance, circumstances, doubts
 from comparison.differences.figures import FigureDifference, figure_differences
 from comparison.differences.places import Place
-from comparison.differences.verdicts import VerdictDifference, verdict_differences
+from comparison.differences.verdicts import (
+    PromiseDifference,
+    VerdictDifference,
+    promise_differences,
+    verdict_differences,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +51,7 @@ class PairDifference(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     repeats: tuple[int, int]
     figures: list[FigureDifference]
+    promises: list[PromiseDifference]  #: those of which something else became
     verdicts: list[VerdictDifference]  #: those that changed
 
 
@@ -75,6 +81,7 @@ def compared(before: Side, after: Side, bounds: Sequence[Bound] = ()) -> Differe
             place=place,
             repeats=(len(runs[0]), len(runs[1])),
             figures=figure_differences(*runs),
+            promises=promise_differences(*runs),
             verdicts=verdict_differences(*runs),
         )
         for place, runs in common.items()
@@ -87,7 +94,7 @@ def compared(before: Side, after: Side, bounds: Sequence[Bound] = ()) -> Differe
         schema_version=SCHEMA_VERSION,
         before=_shown(before),
         after=_shown(after),
-        doubts=doubts(both, differing, _changed(before.described, after.described, common)),
+        doubts=doubts(both, differing, _changed(before.described, after.described, common), (before.name, after.name)),
         circumstances=differing,
         pairs=pairs,
         only_before=only_before,
@@ -128,8 +135,9 @@ def _judged(
         return worse, unknown
     unknown += [Judged(place=place, what="", bound="", why="was not run after") for place in missing]
     for pair in pairs:
-        for each in pair.verdicts:
-            judged = Judged(place=pair.place, what=each.check, bound="")
+        named = [(each.promise, each) for each in pair.promises] + [(each.check, each) for each in pair.verdicts]
+        for what, each in named:
+            judged = Judged(place=pair.place, what=what, bound="")
             if each.became_worse:
                 worse.append(judged)
             elif each.became_unknown:

@@ -1,8 +1,8 @@
 """How a figure of some repeats differs from the same figure of others.
 
-A figure differs where the ranges of its repeats have nothing in common. One that depends on the phase of the timers, on
-races or on the machine is a draw in each run (`Compares.AS_MEDIAN`): with fewer than `REPEATS_MIN` repeats on either
-side nobody knows its range, and a difference may be chance. The others are compared by what was counted.
+A figure differs where the ranges of its repeats have nothing in common. One that follows from the changes alone
+(`Compares.ALWAYS`) has no range to be known. The others are a draw in each run, by the phase of the timers, races and
+the machine: with fewer than `REPEATS_MIN` repeats on either side a difference may be chance.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _differs(name: str, before: Spread | None, after: Spread | None) -> Differs:
         return Differs.UNKNOWN
     if before.low <= after.high and after.low <= before.high:
         return Differs.NO
-    is_draw = METRICS[name].compares is Compares.AS_MEDIAN
+    is_draw = METRICS[name].compares is not Compares.ALWAYS
     return Differs.MAYBE if is_draw and min(before.n, after.n) < REPEATS_MIN else Differs.YES
 
 

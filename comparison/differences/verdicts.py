@@ -1,4 +1,4 @@
-"""Which checks came to another verdict."""
+"""Which promises were kept on one side only, and which checks came to another verdict."""
 
 from __future__ import annotations
 
@@ -7,11 +7,30 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.results.outcomes import Kind, VerdictOutcome, worst
+from comparison.results.promises import PromiseOutcome, over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comparison.results.run import Run
+
+
+class PromiseDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a promise over the repeats, and what shows it."""
+
+    promise: str
+    before: PromiseOutcome
+    after: PromiseOutcome
+    shown_before: str
+    shown_after: str
+
+    @property
+    def became_worse(self) -> bool:
+        return self.after is PromiseOutcome.BROKEN
+
+    @property
+    def became_unknown(self) -> bool:
+        return self.after is PromiseOutcome.UNKNOWN and self.before is PromiseOutcome.KEPT
 
 
 class VerdictDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,13 +44,32 @@ class VerdictDifference(msgspec.Struct, frozen=True, kw_only=True):
     expected_after: int
 
     @property
+    def is_on_both_sides(self) -> bool:
+        return self.before is not None and self.after is not None
+
+    @property
     def became_worse(self) -> bool:
-        """Not as expected where it was."""
-        return self.after is VerdictOutcome.NOT_EXPECTED and self.before is not self.after
+        """Not as expected where it was; a fault of history that is seen no more is not worse."""
+        return self.after is VerdictOutcome.NOT_EXPECTED and self.kind is not Kind.HISTORY
 
     @property
     def became_unknown(self) -> bool:
         return self.after is VerdictOutcome.UNKNOWN and self.before is VerdictOutcome.EXPECTED
+
+
+def promise_differences(before: Sequence[Run], after: Sequence[Run]) -> list[PromiseDifference]:
+    """The promises of which something else became, in display order."""
+    return [
+        PromiseDifference(
+            promise=was.promise.name,
+            before=was.outcome,
+            after=became.outcome,
+            shown_before=was.shown,
+            shown_after=became.shown,
+        )
+        for was, became in zip(over(before), over(after), strict=True)
+        if was.outcome != became.outcome
+    ]
 
 
 def verdict_differences(before: Sequence[Run], after: Sequence[Run]) -> list[VerdictDifference]:

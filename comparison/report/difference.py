@@ -10,7 +10,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from comparison.report.summaries.differences import (
+    CANNOT_BE_KNOWN,
+    WORSE,
+    Sides,
     change_of,
+    checks_of,
     conclusion,
     has_differences,
     judged_text,
@@ -18,12 +22,11 @@ from comparison.report.summaries.differences import (
     label_of,
     left_out_of,
     median_and_range,
+    promises_of,
     rule_of,
     shown_figures,
-    verdicts_of,
     where_of,
 )
-from comparison.report.summaries.figures import KINDS
 from comparison.screen.counted import counted
 from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
@@ -83,15 +86,9 @@ def _pair(difference: Difference, pair: PairDifference, *, with_all: bool) -> It
     before, after = pair.repeats
     repeats = counted(before, "run") if before == after else f"{before} and {counted(after, 'run')}"
     yield Heading(Text.assemble((str(pair.place), "bold"), f"  {repeats}"))
-    for verdict in pair.verdicts:
-        first, second = verdicts_of(verdict)
-        counts = (
-            f" ({verdict.expected_before} and {verdict.expected_after} runs as expected)"
-            if max(pair.repeats) > 1
-            else ""
-        )
-        style = _STYLES["worse"] if verdict.became_worse else ""
-        yield Text(f"{KINDS[verdict.kind]}: {verdict.check}: {first}, then {second}{counts}", style=style)
+    for texts in (promises_of(pair), checks_of(pair, Sides(difference.before.name, difference.after.name))):
+        for text, is_worse in texts:
+            yield Padding(Text(text, style=_STYLES["worse"] if is_worse else ""), (0, 0, 0, 1))
     figures = pair.figures if with_all else shown_figures(pair)
     if figures:
         yield _figures(difference, figures)
@@ -127,7 +124,7 @@ def _others(difference: Difference, alike: Sequence[PairDifference]) -> Iterator
 
 
 def _conclusion(difference: Difference) -> Iterator[RenderableType]:
-    for title, judged in (("worse than allowed", difference.worse), ("cannot be known", difference.unknown)):
+    for title, judged in ((WORSE, difference.worse), (CANNOT_BE_KNOWN, difference.unknown)):
         if len(judged) > 1:
             yield Text(f"{title}:")
             yield Padding(Group(*_listed(difference, judged)), (0, 0, 0, 2))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.differences.figures import Differs, by_chance
-from comparison.report.summaries.figures import number
+from comparison.report.summaries.figures import KINDS, number
 from comparison.results.metrics import METRICS
-from comparison.results.outcomes import VerdictOutcome
-from comparison.screen.counted import counted
+from comparison.results.outcomes import Kind, VerdictOutcome
+from comparison.results.promises import PROMISES, PromiseOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from comparison.differences.compared import Difference, PairDifference
     from comparison.differences.figures import FigureDifference
     from comparison.differences.places import Place
-    from comparison.differences.verdicts import VerdictDifference
     from comparison.results.result import Spread
 
-NOT_CHECKED = "not checked"
 #: From ten times as much on, percentages are hard to read.
 _MANY = 9
+#: What may be chance and changed by less is not shown.
+SMALL = 0.05
 #: Places that a line names.
 _PLACES_MAX = 4
+
+
+WORSE, CANNOT_BE_KNOWN = "worse than allowed", "cannot be known"
 
 
 class Sides(NamedTuple):
@@ -79,21 +82,65 @@ def judgement_of(each: FigureDifference) -> str:
 
 
 def shown_figures(pair: PairDifference) -> list[FigureDifference]:
-    return [each for each in pair.figures if each.differs is not Differs.NO]
+    """Those that reports show and that differ, without what may be chance and is small."""
+    return [each for each in _in_reports(pair) if each.differs is not Differs.NO and not _is_small(each)]
+
+
+def _in_reports(pair: PairDifference) -> list[FigureDifference]:
+    return [each for each in pair.figures if METRICS[each.figure].label]
+
+
+def _is_small(each: FigureDifference) -> bool:
+    return each.differs is Differs.MAYBE and each.change is not None and abs(each.change) < SMALL
 
 
 def left_out_of(pair: PairDifference) -> str:
-    """What is said of the figures that do not differ."""
-    others = [each for each in pair.figures if each.differs is Differs.NO]
-    same = sum(each.before == each.after for each in others)
-    within = len(others) - same
-    parts = [f"{same} the same"] if same else []
-    parts += [f"{within} within the ranges of the repeats"] if within else []
-    return f"{counted(len(others), 'figure')} not shown: {', '.join(parts)}" if parts else ""
+    """What is said of the figures that are not shown."""
+    alike = [each for each in _in_reports(pair) if each.differs is Differs.NO]
+    same = sum(each.before == each.after for each in alike)
+    counts = {
+        "the same": same,
+        "within the ranges of the repeats": len(alike) - same,
+        f"changed by less than {SMALL:.0%}": sum(map(_is_small, _in_reports(pair))),
+    }
+    return f"not shown: {', '.join(f'{count} {what}' for what, count in counts.items() if count)}"
 
 
 def has_differences(pair: PairDifference) -> bool:
-    return bool(pair.verdicts or shown_figures(pair))
+    return bool(pair.promises or [each for each in pair.verdicts if each.is_on_both_sides] or shown_figures(pair))
+
+
+def promises_of(pair: PairDifference) -> list[tuple[str, bool]]:
+    """What became of the promises that one side alone kept or broke; and whether that is worse."""
+    return [
+        (
+            f"{KINDS[Kind.PROMISE]}, {each.promise}: {_with_evidence(each.before, each.shown_before)}, then "
+            f"{_with_evidence(each.after, each.shown_after)}",
+            each.became_worse,
+        )
+        for each in pair.promises
+    ]
+
+
+def _with_evidence(outcome: PromiseOutcome, shown: str) -> str:
+    return f"{outcome} ({shown})" if shown and outcome != PromiseOutcome.KEPT else str(outcome)
+
+
+def checks_of(pair: PairDifference, sides: Sides) -> list[tuple[str, bool]]:
+    """The checks that came to another verdict, and whether that is worse; those of one side together."""
+    found = []
+    for each in pair.verdicts:
+        if each.is_on_both_sides:
+            counts = f" ({each.expected_before} and {each.expected_after} runs as expected)"
+            text = f"{KINDS[each.kind]}, {each.check}: {each.before}, then {each.after}"
+            found.append((f"{text}{counts if max(pair.repeats) > 1 else ''}", each.became_worse))
+    for side, checks in (
+        (sides.before, [each.check for each in pair.verdicts if each.after is None]),
+        (sides.after, [each.check for each in pair.verdicts if each.before is None]),
+    ):
+        if checks:
+            found.append((f"checked, only {side}: {', '.join(checks)}", False))
+    return found
 
 
 def rule_of(difference: Difference) -> str:
@@ -121,11 +168,6 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*names[:_PLACES_MAX], *more])
 
 
-def verdicts_of(each: VerdictDifference) -> tuple[str, str]:
-    """The worst verdict of each side."""
-    return str(each.before or NOT_CHECKED), str(each.after or NOT_CHECKED)
-
-
 def judged_figure(difference: Difference, judged: Judged) -> FigureDifference | None:
     """The figure that was judged; None for a check."""
     figures = [each for pair in difference.pairs if pair.place == judged.place for each in pair.figures]
@@ -137,8 +179,10 @@ def judged_text(difference: Difference, judged: Judged) -> str:
     where = str(judged.place)
     each = judged_figure(difference, judged)
     if each is None:
-        reason = judged.why or f"is {VerdictOutcome.NOT_EXPECTED}"
-        return f"{where}: {judged.what} {reason}" if judged.what else f"{where} {reason}"
+        is_promise = judged.what in {promise.name for promise in PROMISES}
+        worse = PromiseOutcome.BROKEN if is_promise else VerdictOutcome.NOT_EXPECTED
+        what = f"the promise {judged.what!r}" if is_promise else judged.what
+        return f"{where}: {what} {judged.why or f'is {worse}'}" if judged.what else f"{where} {judged.why}"
     values = f"{median_and_range(each.before)[0]} to {median_and_range(each.after)[0]}"
     change = change_of(each)
     if judged.why:
@@ -150,14 +194,15 @@ def conclusion(difference: Difference) -> str:
     """The last line: what is worse and by how much; '' where nothing was to be judged."""
     if not difference.bounds:
         return ""
-    parts = []
+    if not difference.worse and not difference.unknown:
+        return f"nothing is worse than allowed ({', '.join(_bounds(difference))})"
     if difference.worse:
-        first, more = judged_text(difference, _most(difference)), len(difference.worse) - 1
-        parts.append(f"worse than allowed: {first}" + (f"; and {more} more" if more else ""))
-    if difference.unknown:
-        first, more = judged_text(difference, difference.unknown[0]), len(difference.unknown) - 1
-        parts.append(f"cannot be known: {first}" + (f"; and {more} more" if more else ""))
-    return "; ".join(parts) or f"nothing is worse than allowed ({', '.join(_bounds(difference))})"
+        what, judged = WORSE, difference.worse
+        first = judged_text(difference, _most(difference))
+    else:
+        what, judged = CANNOT_BE_KNOWN, difference.unknown
+        first = judged_text(difference, judged[0])
+    return f"{what}: {first}" + (f"; and {len(judged) - 1} more" if len(judged) > 1 else "")
 
 
 def _most(difference: Difference) -> Judged:

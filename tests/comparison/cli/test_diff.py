@@ -48,7 +48,7 @@ def test_what_differs_is_shown_and_the_rest_is_counted(slower: tuple[Path, Path]
     text = output_of(diff, *slower)
     assert "settled after, ms (worst)       302       602     +99%   worse" in text
     assert "lost" not in text
-    assert "figures not shown: " in text
+    assert "not shown: " in text
     assert "records delivered: lost" in output_of(diff, *slower, "--all-figures")
 
 

@@ -102,7 +102,8 @@ def spread(*numbers: float) -> Spread | None:
         ("converge_ms", spread(1, 2), spread(4, 5, 6), Differs.MAYBE),
         ("converge_ms", spread(1), spread(1), Differs.NO),
         ("stopped", spread(12), spread(13), Differs.YES),
-        ("lost", spread(0), spread(1), Differs.YES),
+        ("lost", spread(0), spread(1), Differs.MAYBE),
+        ("lost", spread(0, 0, 0), spread(1, 1, 2), Differs.YES),
         ("lost", spread(0), spread(), Differs.UNKNOWN),
     ],
 )
@@ -117,7 +118,7 @@ def test_how_often_chance_parts_two_ranges_is_counted_by_orders() -> None:
 
 
 def verdicts(*outcomes: VerdictOutcome) -> list[Run]:
-    check = {"check": "no record lost", "kind": Kind.PROMISE, "reason": ""}
+    check = {"check": "counts", "kind": Kind.MODEL, "reason": ""}
     return [
         run("join", "eager", path=f"/{seed}", seed=seed, verdicts=[Verdict(**check, outcome=outcome)])
         for seed, outcome in enumerate(outcomes, 1)
@@ -143,6 +144,23 @@ def test_verdicts_that_became_worse_count(
     assert len(found.pairs[0].verdicts) == 1
 
 
+def test_a_promise_that_is_broken_counts_by_a_single_run() -> None:
+    found = differing(repeats("lost", [0.0]), repeats("lost", [3.0]), "20%")
+    assert [each.what for each in found.worse] == ["every record is delivered"]
+    assert (found.pairs[0].promises[0].before, found.pairs[0].promises[0].after) == ("kept", "broken")
+    assert differing(repeats("lost", [3.0]), repeats("lost", [0.0]), "20%").worse == []
+
+
+def test_a_fault_of_history_that_is_not_seen_any_more_is_not_worse() -> None:
+    seen, gone = (
+        [run("join", verdicts=[Verdict(check="two owners", kind=Kind.HISTORY, outcome=outcome, reason="")])]
+        for outcome in (EXPECTED, NOT_EXPECTED)
+    )
+    found = differing(seen, gone, "20%")
+    assert found.worse == []
+    assert [each.check for each in found.pairs[0].verdicts] == ["two owners"]
+
+
 def test_the_bound_of_all_figures_leaves_out_those_of_which_more_is_not_worse() -> None:
     before, after = repeats("heartbeats", [1.0] * 3), repeats("heartbeats", [9.0] * 3)
     assert differing(before, after, "0%").worse == []
@@ -152,7 +170,7 @@ def test_the_bound_of_all_figures_leaves_out_those_of_which_more_is_not_worse() 
 def test_a_rise_that_may_be_chance_and_what_was_not_run_or_measured_cannot_be_known() -> None:
     found = differing(repeats("converge_ms", [100.0]), repeats("converge_ms", [900.0]), "20%")
     assert (found.worse, [each.what for each in found.unknown]) == ([], ["converge_ms"])
-    found = differing(repeats("lost", [0.0]), repeats("lost", [None]), "lost=0")
+    found = differing(repeats("stopped", [0.0]), repeats("stopped", [None]), "stopped=0")
     assert [each.why for each in found.unknown] == ["was not measured after"]
     both = [*repeats("lost", [0.0]), run("crash", "eager", path="/crash")]
     found = differing(both, repeats("lost", [0.0]), "20%")
