@@ -210,17 +210,11 @@ def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
         "unowned_partition_s": in_s(believed.gap) if believed is not None else None,
         "memberless_partition_s": in_s(measured.memberless_ns) if believed is not None else None,
         "unowned_authority_partition_s": in_s(authority.gap) if authority is not None and authority_traced else None,
-        "left_unnamed": _left_unnamed(measured),
+        "left_unnamed": measured.left_unnamed if authority_traced and measured.changes else None,
         "double_owned_partition_s": in_s(believed.doubled) if believed is not None else None,
         "two_delivering_partition_s": in_s(doubled) if delivered_at_all else None,
         "two_delivering_longest_s": in_s(doubled_longest) if delivered_at_all else None,
     }
-
-
-def _left_unnamed(measured: Measured) -> float | None:
-    """Of the partitions that had an owner around the last change."""
-    owners = measured.owners.get(measured.changes[-1].window) if measured.changes else None
-    return None if owners is None else sum(each.after is None for each in owners)
 
 
 def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
