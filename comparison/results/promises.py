@@ -112,6 +112,11 @@ def _as_set(run: Run) -> str:
     return ""
 
 
+def _given_up(run: Run) -> str:
+    failed = (run.metrics.get("rebalances_failed") or 0) - sum(each.asked for each in run.refusals)
+    return _shown("rebalances given up", failed) if failed > 0 else ""
+
+
 def _refused(run: Run) -> str:
     return refused_in_words(each for each in run.refusals if not refused_as_set(each))
 
@@ -179,10 +184,11 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         "no member gives up",
-        "No member gave up a rebalance, so that its application got an error.",
-        {"rebalances_failed": "rebalances given up"},
+        "No member gave up a rebalance, so that its application got an error; that it was refused is another promise.",
+        {},
         {},
         ("nobody gives up", "outlasts the session"),
+        others=_given_up,
     ),
     Promise(
         "every member gets in",
@@ -322,7 +328,8 @@ def _of_promises(result: Result) -> list[str]:
         return [f"it {summary(promises_of(result.runs[0]), noun='promises')}"]
     together = _broken_together(broken)
     if len(together) > _GROUPS_MAX:
-        return [", ".join(f"{design} broke {_counted(len(names))}" for design, names in broken.items())]
+        kept = {who[0]: _kept_by_others(who[0], names, found) for who, names in together.items() if len(who) == 1}
+        return [_by_number(broken, kept, len(designs))]
     return [_of_group(who, names, designs, found) for who, names in together.items()]
 
 
@@ -338,9 +345,31 @@ def _broken_together(broken: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...
 def _of_group(who: Sequence[str], names: Sequence[str], designs: Sequence[str], found: Sequence[_ByDesign]) -> str:
     if len(who) == len(designs) > 2:
         return f"all designs broke {_counted(len(names))}"
-    kept = sum(_others_keep(who[0], name, found) for name in names) if len(who) == 1 else 0
-    keep = f", {kept} of which the others keep" if kept else ""
-    return f"{listed(who)} broke {_counted(len(names))}{' that the others keep' if kept == len(names) else keep}"
+    kept = _kept_by_others(who[0], names, found) if len(who) == 1 else 0
+    keep = " that the others keep" if kept == len(names) else _of_which(kept)
+    return f"{listed(who)} broke {_counted(len(names))}{keep}"
+
+
+def _by_number(broken: Mapping[str, Sequence[str]], kept: Mapping[str, int], of: int) -> str:
+    """`zookeeper broke 6 promises, 2 of which the others keep, static 4, eager and server 3`: the most first."""
+    designs: dict[int, list[str]] = {}
+    for design in sorted(broken, key=lambda each: -len(broken[each])):
+        designs.setdefault(len(broken[design]), []).append(design)
+    (most, first), *less = designs.items()
+    keep = _of_which(kept.get(first[0], 0)) if len(first) == 1 else " each"
+    return ", ".join([f"{listed(first)} broke {_counted(most)}{keep}", *numbered(less, is_all=len(broken) == of)])
+
+
+def numbered(groups: Sequence[tuple[int, Sequence[str]]], *, is_all: bool) -> list[str]:
+    """`static 4`, `eager and server 3`; the last ones as `the others 2` if `is_all` that there are."""
+    texts = [f"{listed(names)} {number}" for number, names in groups]
+    if groups and is_all and len(groups[-1][1]) > 1:
+        texts[-1] = f"the others {groups[-1][0]}"
+    return texts
+
+
+def _of_which(kept: int) -> str:
+    return f", {kept} of which the others keep" if kept else ""
 
 
 def broken_by(design: str, found: Iterable[_ByDesign]) -> list[str]:
@@ -354,6 +383,10 @@ def _none_broken(found: Iterable[_ByDesign]) -> str:
     if UNKNOWN in all_outcomes:
         return "no promise was seen to break, but some are unknown"
     return "every promise kept" if KEPT in all_outcomes else ""
+
+
+def _kept_by_others(design: str, names: Iterable[str], found: Sequence[_ByDesign]) -> int:
+    return sum(_others_keep(design, name, found) for name in names)
 
 
 def _others_keep(design: str, name: str, found: Iterable[_ByDesign]) -> bool:
