@@ -376,6 +376,7 @@ class Measured:
     final_offsets: FinalOffsets | None = None
     old_offsets_used: int | None = None  #: partitions of a recreated topic that were begun at one
     memberless_ns: int = 0  #: how long partitions were wanted by a group without members
+    left_unnamed: int = 0  #: partitions that should have had an owner at the end of the last change, and had none
     skips: list[Skip] = field(default_factory=list)
     standstills: Standstills | None = None  #: None: nobody traced which records waited when
     pauses: Pauses | None = None

@@ -9,9 +9,9 @@ from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered, Turnover
-from comparison.pipeline.silver.counts import SYNC
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
+from comparison.results.counts import SYNC
 from comparison.results.keys import BELIEVED, CONFLICT, DELIVERING
 from comparison.results.run import Change, Delivery, FirstAttempt
 from kernel.clock import NS_PER_MS, NS_PER_S, in_ms, in_s
