@@ -48,6 +48,8 @@ class Metric(Meaning, frozen=True):
     of: Of = Of.RUN
     is_part: bool = False  #: of the row above it
     is_always_shown: bool = False  #: others only if a design has a value other than 0
+    #: False: it grows with the length of the run, or is given by the scenario, or counts what protected the group.
+    more_is_worse: bool = True
 
 
 class ChangeMetric(Meaning, frozen=True):
@@ -56,6 +58,9 @@ class ChangeMetric(Meaning, frozen=True):
     heading: str = ""  #: of its column in the reports; '' where it has none
     is_spread: bool = False  #: over repeats
 
+
+#: With fewer repeats than these a median is no better than a draw.
+REPEATS_MIN = 3
 
 ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
 STRETCH, CHANGES = Of.STRETCH, Of.CHANGES
@@ -134,7 +139,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             of=CHANGES,
         ),
         "moved_minimum": Metric(
-            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True, of=CHANGES
+            "",
+            "the fewest that had to move to balance the group",
+            "minimum",
+            ALWAYS,
+            is_part=True,
+            of=CHANGES,
+            more_is_worse=False,
         ),
         "balance": Metric(
             "",
@@ -148,6 +159,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records that were not committed when members were added",
             "lag when members were added",
             of=CHANGES,
+            more_is_worse=False,
         ),
         "lag_record_s": Metric(
             "s",
@@ -200,16 +212,22 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "notifications": Metric("", "watch events delivered to members", "notifications"),
         "zk_reads": Metric("", "successful ZooKeeper reads by members", "ZooKeeper reads"),
         "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
-        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes"),
+        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes", more_is_worse=False),
         "zk_writes_failed": Metric("", "failed writes, lost claims included", "failed", is_part=True),
         "group_requests": Metric(
             "", "JoinGroup, SyncGroup and LeaveGroup requests by members", "join, sync and leave requests", ALWAYS
         ),
-        "heartbeats": Metric("", "heartbeats", "heartbeats"),
-        "commit_requests": Metric("", "offset commits sent to brokers or ZooKeeper", "commits sent"),
-        "fetches": Metric("", "fetch requests", "fetches"),
+        "heartbeats": Metric("", "heartbeats", "heartbeats", more_is_worse=False),
+        "commit_requests": Metric(
+            "", "offset commits sent to brokers or ZooKeeper", "commits sent", more_is_worse=False
+        ),
+        "fetches": Metric("", "fetch requests", "fetches", more_is_worse=False),
         "delivered": Metric(
-            "records", "records delivered, counted each time", "records delivered", is_always_shown=True
+            "records",
+            "records delivered, counted each time",
+            "records delivered",
+            is_always_shown=True,
+            more_is_worse=False,
         ),
         "duplicates": Metric(
             "records", "records delivered again", "delivered again", AS_MEDIAN, is_part=True, is_always_shown=True
@@ -237,13 +255,15 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "pauses of a partition that a rebalance dropped, though the same member got the partition back",
             "pauses dropped by a rebalance",
         ),
-        "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
-        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
+        "pauses_moved": Metric(
+            "", "pauses that ended because a rebalance took the partition from the member", more_is_worse=False
+        ),
+        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance", more_is_worse=False),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
             "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
         ),
-        "commits": Metric("", "committed offsets that the authority stored"),
+        "commits": Metric("", "committed offsets that the authority stored", more_is_worse=False),
         "stale_writes": Metric("", "commits accepted from a member that was not the owner", "commits by a non-owner"),
         "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back"),
         "moved_back_records": Metric("records", "by how many records in all"),
@@ -251,7 +271,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "old_accepted": Metric(
             "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
         ),
-        "refused": Metric("", "commits that the authority refused", "commits refused"),
+        "refused": Metric("", "commits that the authority refused", "commits refused", more_is_worse=False),
         "started_behind": Metric("", "deliveries that started behind an accepted commit", "started behind a commit"),
         "reset_behind": Metric(
             "", "positions that auto.offset.reset set behind an accepted commit", "by a reset", is_part=True
@@ -260,13 +280,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "",
             "commits refused for an old generation or an unknown member; not of a member whose epoch just rose",
             "commits fenced",
+            more_is_worse=False,
         ),
-        "final_read": Metric("", "partitions whose committed offset was read at the end"),
+        "final_read": Metric("", "partitions whose committed offset was read at the end", more_is_worse=False),
         "final_behind": Metric("", "of these, behind the last accepted commit"),
         "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
         "dropped": Metric(
-            "", "commits dropped by a member that had lost its generation", "commits dropped by their sender"
+            "",
+            "commits dropped by a member that had lost its generation",
+            "commits dropped by their sender",
+            more_is_worse=False,
         ),
         **{
             f"bystander_{op}_{stage}_{share}_ms": Metric(
@@ -276,6 +300,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
                 AS_MEDIAN,
                 CHANGES,
                 is_part=is_part,
+                more_is_worse=stage == "during",
             )
             for op in ("get", "set")
             for stage in ("before", "during")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.pipeline.figures.repeats import spread
 from comparison.results import keys
 from comparison.results.keys import COMPLETE, SIZING
 from comparison.results.metrics import (
@@ -159,7 +158,7 @@ def _cells(
     for each in found:
         figures[each.at][each.metric].append(each.value)
     for at, by_metric in figures.items():
-        spreads = {name: spread(values) for name, values in by_metric.items()}
+        spreads = {name: Spread.of(values) for name, values in by_metric.items()}
         if at == whole and (runs or failed):
             spreads[FAILED_RUNS] = Spread(n=max(len(runs), failed), median=failed, low=failed, high=failed)
         yield CellData(
