@@ -16,7 +16,7 @@ from comparison.report.summaries.repeats import columns_of
 from comparison.report.summaries.two_verdicts import BAD, CLASSES, MODEL, PROMISES, STYLES, promised
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.outcomes import worst as worst_verdict
-from comparison.results.promises import PROMISES as ALL_PROMISES
+from comparison.results.promised import PROMISES as ALL_PROMISES
 from comparison.results.promises import PromiseOutcome, by_design, numbered, over, title
 from comparison.results.wording import listed
 from comparison.screen.counted import counted

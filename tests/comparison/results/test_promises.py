@@ -10,7 +10,8 @@ from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.judging import judge
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.outcomes import Kind, VerdictOutcome
-from comparison.results.promises import PROMISES, PromiseOutcome, by_design, over, promises_of, summary, title
+from comparison.results.promised import PROMISES
+from comparison.results.promises import PromiseOutcome, by_design, over, promises_of, summary, title
 from comparison.results.run import Added, Run
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, refused, run, skipped
