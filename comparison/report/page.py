@@ -41,7 +41,8 @@ from comparison.report.summaries.figures import (
     warnings_of,
 )
 from comparison.report.summaries.repeats import columns_of
-from comparison.results.outcomes import VerdictOutcome
+from comparison.report.summaries.two_verdicts import CLASSES
+from comparison.results import promises
 from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
@@ -72,12 +73,6 @@ SCRIPTS = (
     "tables",
     "start",
 )
-_CLASSES = {
-    VerdictOutcome.EXPECTED: "good",
-    VerdictOutcome.UNKNOWN: "doubt",
-    VerdictOutcome.NOT_EXPECTED: "bad",
-    NOT_APPLICABLE: "faint",
-}
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
@@ -131,7 +126,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             script=Markup(script),  # ours
             painted=painted,
             **PALETTE,
-            classes=_CLASSES,
+            classes=CLASSES,
             marks=MARKS,
             legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
             kinds=KINDS,
@@ -182,7 +177,7 @@ def _scenario(
         ),
         growth=grown(name, result),
         waited=waited(runs),
-        tables=tables(runs),
+        tables=tables(runs, promises.by_design(scenario, result)),
     )
 
 
