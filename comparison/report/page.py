@@ -24,12 +24,13 @@ from comparison.report.markup import render
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
-from comparison.report.sections.found import findings
+from comparison.report.sections.first import first
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
+from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.figures import (
     CHANGE_COLUMNS,
     KINDS,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.sections.bystanders import Latencies
-    from comparison.report.sections.found import Finding
+    from comparison.report.sections.first import First
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
     from comparison.report.sections.tables import Tables
@@ -68,7 +69,7 @@ _CLASSES = {
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
-BYTES_MAX, MARKS_LEAST = 3_000_000, 20
+BYTES_MAX, MARKS_LEAST = 8_000_000, 20
 
 
 class _Scenario(NamedTuple):
@@ -78,7 +79,7 @@ class _Scenario(NamedTuple):
     anchor: str
     verdict: str
     outcomes: dict[str, str]  #: by design; '' where it was not run
-    findings: Sequence[Finding]
+    first: First
     about: Mapping[str, Any]
     circumstances: str
     warnings: list[str]
@@ -130,6 +131,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
             outcome=result.verdict,
+            rule=RULE,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,
@@ -155,7 +157,7 @@ def _scenario(
         anchor=anchor_of(name),
         verdict=scenario.verdict,
         outcomes=_outcomes(name, runs, result),
-        findings=findings(name, runs, by_design),
+        first=first(name, runs, by_design, inapplicable(result), marks_max),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),

@@ -40,14 +40,24 @@ class Of(Enum):
     CHANGES = "changes"  #: those in the measured stretch, each until the next one
 
 
+class Glance(Enum):
+    """Whether a figure stands in the table that a report begins with. The less it is, the better."""
+
+    NEVER = auto()
+    PRICE = auto()  #: what a change costs; always
+    ANY = auto()  #: as PRICE, but only if a design has a value other than 0
+    HARM = auto()  #: as ANY, and 0 is what it should be: any is worse than none, whatever else differs
+
+
 class Metric(Meaning, frozen=True):
     """A figure of a run."""
 
-    label: str = ""  #: of its row in the reports; '' where it has none
+    label: str = ""  #: of its row in the reports, with a unit of its own after a comma; '' where it has none
     compares: Compares = Compares.NEVER
     of: Of = Of.RUN
     is_part: bool = False  #: of the row above it
     is_always_shown: bool = False  #: others only if a design has a value other than 0
+    glance: Glance = Glance.NEVER
 
 
 class ChangeMetric(Meaning, frozen=True):
@@ -59,6 +69,13 @@ class ChangeMetric(Meaning, frozen=True):
 
 ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
 STRETCH, CHANGES = Of.STRETCH, Of.CHANGES
+PRICE, ANY, HARM = Glance.PRICE, Glance.ANY, Glance.HARM
+AUTHORITY_REQUESTS = "authority_requests"
+_ASKED_OF_AUTHORITY = Meaning(
+    "",
+    "requests of members to the coordinator, and their reads and writes of ZooKeeper, without Heartbeat; those of "
+    "`consumer` and `server` that carry assignments are counted whether they carry one or not",
+)
 #: Every figure of a run, in display order.
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -69,6 +86,15 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=CHANGES,
+            glance=PRICE,
+        ),
+        "converge_healed_ms": Metric(
+            "ms",
+            "the same, of a fault from its end on; 0: it had settled by then. Only where a fault ended",
+            "settled after the heal, ms (worst)",
+            AS_MEDIAN,
+            of=CHANGES,
+            glance=PRICE,
         ),
         "unowned_partition_s": Metric(
             "s",
@@ -77,6 +103,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=STRETCH,
+            glance=PRICE,
         ),
         "memberless_partition_s": Metric(
             "s",
@@ -99,6 +126,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=STRETCH,
+            glance=PRICE,
         ),
         "standstill_partition_s": Metric(
             "s", "such times of all partitions", "all of them, partition-s", AS_MEDIAN, is_part=True, of=STRETCH
@@ -108,6 +136,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "partitions without an owner at the end of the last change, by the authority",
             "partitions without an owner at the end",
             of=CHANGES,
+            glance=HARM,
         ),
         "double_owned_partition_s": Metric(
             "s", "time that partitions were claimed by two members", "claimed by two, partition-s", AS_MEDIAN
@@ -118,10 +147,16 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "two delivering, partition-s",
             AS_MEDIAN,
             is_always_shown=True,
+            glance=HARM,
         ),
         "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
         "stopped": Metric(
-            "", "partitions taken from members that stayed, counted each time", "partitions stopped", ALWAYS, of=CHANGES
+            "",
+            "partitions taken from members that stayed, counted each time",
+            "partitions stopped",
+            ALWAYS,
+            of=CHANGES,
+            glance=PRICE,
         ),
         "stopped_kept": Metric(
             "", "of these, given back to the same member", "and given back", ALWAYS, is_part=True, of=CHANGES
@@ -132,6 +167,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "partitions moved",
             ALWAYS,
             of=CHANGES,
+            glance=PRICE,
         ),
         "moved_minimum": Metric(
             "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True, of=CHANGES
@@ -163,6 +199,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records fewer, at most",
             AS_MEDIAN,
             of=CHANGES,
+            glance=ANY,
         ),
         "break_even_s": Metric(
             "s",
@@ -171,6 +208,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_part=True,
             of=CHANGES,
+            glance=ANY,
         ),
         "rounds": Metric(
             "",
@@ -181,7 +219,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "rebalances": Metric("", "rebalances begun by members", "rebalances of members", AS_MEDIAN),
         "rebalances_failed": Metric(
-            "", "rebalances that members gave up after the last attempt", "given up", is_part=True
+            "", "rebalances that members gave up after the last attempt", "given up", is_part=True, glance=HARM
         ),
         "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
         "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
@@ -202,6 +240,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
         "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes"),
         "zk_writes_failed": Metric("", "failed writes, lost claims included", "failed", is_part=True),
+        AUTHORITY_REQUESTS: Metric(
+            _ASKED_OF_AUTHORITY.unit,
+            _ASKED_OF_AUTHORITY.meaning,
+            "requests and reads at the authority",
+            of=CHANGES,
+            glance=PRICE,
+        ),
         "group_requests": Metric(
             "", "JoinGroup, SyncGroup and LeaveGroup requests by members", "join, sync and leave requests", ALWAYS
         ),
@@ -212,7 +257,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records", "records delivered, counted each time", "records delivered", is_always_shown=True
         ),
         "duplicates": Metric(
-            "records", "records delivered again", "delivered again", AS_MEDIAN, is_part=True, is_always_shown=True
+            "records",
+            "records delivered again",
+            "delivered again",
+            AS_MEDIAN,
+            is_part=True,
+            is_always_shown=True,
+            glance=PRICE,
         ),
         "lost": Metric(
             "records",
@@ -220,22 +271,26 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "lost",
             is_part=True,
             is_always_shown=True,
+            glance=HARM,
         ),
         "skipped": Metric(
             "records",
             "records that came after the group and were never delivered, because auto.offset.reset began behind them",
             "skipped by a reset",
             is_part=True,
+            glance=HARM,
         ),
         "old_offsets_used": Metric(
             "",
             "partitions of a recreated topic that the group began at an offset committed of the topic before",
             "begun at an old topic's offset",
+            glance=HARM,
         ),
         "pauses_dropped": Metric(
             "",
             "pauses of a partition that a rebalance dropped, though the same member got the partition back",
             "pauses dropped by a rebalance",
+            glance=HARM,
         ),
         "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
         "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
@@ -244,8 +299,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
         ),
         "commits": Metric("", "committed offsets that the authority stored"),
-        "stale_writes": Metric("", "commits accepted from a member that was not the owner", "commits by a non-owner"),
-        "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back"),
+        "stale_writes": Metric(
+            "", "commits accepted from a member that was not the owner", "commits by a non-owner", glance=HARM
+        ),
+        "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back", glance=HARM),
         "moved_back_records": Metric("records", "by how many records in all"),
         "of_ended_sessions": Metric("", "commits that ZooKeeper stored after it had expired their session"),
         "old_accepted": Metric(
@@ -311,14 +368,9 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
 )
 FAILED_RUNS, APPLICATION_ERRORS = "failed_runs", "application_errors"
 #: Figures of one change in a sweep besides CHANGE_METRICS.
-AUTHORITY_REQUESTS = "authority_requests"
 SWEEP_CHANGE_METRICS: Mapping[str, Meaning] = MappingProxyType(
     {
-        AUTHORITY_REQUESTS: Meaning(
-            "",
-            "requests of members to the coordinator, and their reads and writes of ZooKeeper, without Heartbeat; those "
-            "of `consumer` and `server` that carry assignments are counted whether they carry one or not",
-        ),
+        AUTHORITY_REQUESTS: _ASKED_OF_AUTHORITY,
         "detect_ms": Meaning("ms", "time until the authority noticed that a member was gone"),
         "heartbeats_per_s": Meaning("1/s", "heartbeats, or requests for commands, of all members"),
         "authority_cpu_s": Meaning("s", "CPU time of deciding at the coordinator, measured and not simulated"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from comparison.results.keys import GROUP_REQUESTS
+from comparison.results.keys import AUTHORITY_REQUESTS, GROUP_REQUESTS
 from comparison.results.outcomes import Kind, VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.refusals import Refusal  # noqa: TC001
 
@@ -147,6 +147,19 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def group_requests(self) -> int:
         """Requests by which members of a classic group rebalance."""
         return sum(count for api, count in self.requests.items() if api in GROUP_REQUESTS)
+
+    @property
+    def authority_requests(self) -> int:
+        """What members asked of the coordinator and of ZooKeeper for this change."""
+        of_coordinator = sum(count for api, count in self.requests.items() if api in AUTHORITY_REQUESTS)
+        return of_coordinator + self.zk_reads + self.zk_writes
+
+    @property
+    def converge_healed_ms(self) -> float | None:
+        """As `converge_ms`, of a fault since its end; 0: it had settled by then."""
+        if self.converge_ms is None or self.healed_ms is None:
+            return self.converge_ms
+        return max(0.0, self.converge_ms - self.healed_ms)
 
     @property
     def added_ms(self) -> float | None:
