@@ -104,6 +104,7 @@ class Coordinator(Struct, frozen=True, kw_only=True):
     """What the coordinator of a group says about it."""
 
     state: str = ""  #: one of the group's `states`; '' before the first
+    came_from: str = ""  #: the state before it
     since_ms: int = 0
     reason: str = ""  #: of the last change
     generation: int = 0

@@ -185,8 +185,14 @@ class GroupFold:
             if self._coordinator.state in ("Assigning", "Reconciling"):
                 said = f"epoch {generation}: each of {members} has its target"
             self._feed.say(int(at_ms), messages.Severity.INFO, said)
+        known = self._coordinator
         self._coordinator = replace(
-            self._coordinator, state=state, since_ms=int(at_ms), reason=reason, generation=generation
+            known,
+            state=state,
+            came_from=known.came_from if state == known.state else known.state,
+            since_ms=int(at_ms),
+            reason=reason,
+            generation=generation,
         )
 
 

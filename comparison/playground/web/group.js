@@ -27,11 +27,12 @@ const ALARMS = ["two_delivering_ms", "moved_back"];
 const SIGNS = { info: ["·", ""], act: ["▶", "played: "], notice: ["!", "notice: "], alarm: ["⚠", "alarm: "] };
 
 export class GroupColumn {
-  // `turn` sends a command to the game as a whole, if it is simulated.
+  // `turn` sends a command to the game as a whole, if it is simulated. A replay has nobody to give a command to: its feed
+  // changes with every move of the cursor, and is not announced.
   constructor(group, give, toWhom, turn) {
     this.glance = html("p", { class: "glance", "data-part": "glance" });
     this.counters = html("dl", { class: "counters", "data-part": "counters" });
-    this.feed = html("div", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
+    this.feed = html("div", { class: "feed", role: "log", "aria-live": give ? "polite" : "off", tabindex: 0, "aria-label": `What happens in ${group.design}` });
     this.parts = [new Lanes(group), new Members(group, give, toWhom)];
     if (group.coordinated) this.parts.push(new Machine(group));
     if (!group.coordinated || group.znodes.length) this.parts.push(new Tree(group));

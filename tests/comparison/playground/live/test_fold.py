@@ -186,7 +186,13 @@ def test_the_coordinator_shows_state_generation_leader_and_members() -> None:
     scene.event("phase_entered", "m2", member="m2-id", stream=0, phase="decide", attempt=1)
     scene.at(300).event("group_changed", "broker-2", **changes, state="Stable", reason="assignment stored").later()
     assert scene.group.coordinator == messages.Coordinator(
-        state="Stable", since_ms=300, reason="assignment stored", generation=3, leader="m2", members=("m1", "m2")
+        state="Stable",
+        came_from="PreparingRebalance",
+        since_ms=300,
+        reason="assignment stored",
+        generation=3,
+        leader="m2",
+        members=("m1", "m2"),
     )
     assert scene.shown("m2").leads
     assert scene.told == [

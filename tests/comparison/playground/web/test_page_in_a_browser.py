@@ -315,7 +315,12 @@ def test_state_machine_lights_the_present_state_and_the_move_to_it(browser: Any)
         assert part.locator(".box.now").text_content() == "Stable"
         part.locator(".move").first.wait_for(state="attached")
         now = messages.Coordinator(
-            state="PreparingRebalance", since_ms=9000, reason="member added", generation=1, leader="m1"
+            state="PreparingRebalance",
+            came_from="Stable",
+            since_ms=9000,
+            reason="member added",
+            generation=1,
+            leader="m1",
         )
         game.change(messages.CoordinatorChanged(design="eager", coordinator=now))
         part.locator(".box.now", has_text="PreparingRebalance").wait_for()
