@@ -28,9 +28,9 @@ from comparison.report.sections.first import first
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import lanes, marks_for
+from comparison.report.sections.overview import PRICES, judged
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
-from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.figures import (
     CHANGE_COLUMNS,
     KINDS,
@@ -41,7 +41,9 @@ from comparison.report.summaries.figures import (
     inapplicable,
     warnings_of,
 )
+from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.repeats import columns_of
+from comparison.results import promises
 from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.printable import printable_all
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from comparison.report.sections.first import First
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
+    from comparison.report.sections.overview import Judged
     from comparison.report.sections.tables import Tables
     from comparison.report.view.model import RunView
     from comparison.results.result import Result, Scenario
@@ -78,7 +81,7 @@ class _Scenario(NamedTuple):
     name: str
     anchor: str
     verdict: str
-    outcomes: dict[str, str]  #: by design; '' where it was not run
+    judged: Mapping[str, Judged]  #: by design
     first: First
     about: Mapping[str, Any]
     circumstances: str
@@ -131,7 +134,9 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
             outcome=result.verdict,
+            title=_title(result),
             rule=RULE,
+            prices=PRICES,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,
@@ -151,13 +156,14 @@ def _scenario(
     marks_max: int,
 ) -> _Scenario:
     name = scenario.scenario
+    missing = {design: why for (of, design), why in inapplicable(result).items() if of == name}
     by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
         verdict=scenario.verdict,
-        outcomes=_outcomes(name, runs, result),
-        first=first(name, runs, by_design, inapplicable(result), marks_max),
+        judged=judged(scenario, runs, result, missing),
+        first=first(name, runs, by_design, missing, marks_max),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
@@ -168,11 +174,9 @@ def _scenario(
     )
 
 
-def _outcomes(scenario: str, runs: Sequence[Run], result: Result) -> dict[str, str]:
-    designs = dict.fromkeys(run.design for run in result.runs)
-    verdicts = {run.design: str(run.verdict) for run in runs}
-    why = inapplicable(result)
-    return {design: verdicts.get(design, NOT_APPLICABLE if (scenario, design) in why else "") for design in designs}
+def _title(result: Result) -> str:
+    said = promises.title(result)
+    return said[:1].upper() + said[1:]
 
 
 @cache

@@ -219,7 +219,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "rebalances": Metric("", "rebalances begun by members", "rebalances of members", AS_MEDIAN),
         "rebalances_failed": Metric(
-            "", "rebalances that members gave up after the last attempt", "given up", is_part=True, glance=HARM
+            "",
+            "rebalances that members gave up after the last attempt",
+            "rebalances given up",
+            is_part=True,
+            glance=HARM,
         ),
         "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
         "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
@@ -296,7 +300,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
-            "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
+            "records", "records delivered by a member that was not the owner", "delivered by a non-owner", glance=HARM
         ),
         "commits": Metric("", "committed offsets that the authority stored"),
         "stale_writes": Metric(
@@ -309,7 +313,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
         ),
         "refused": Metric("", "commits that the authority refused"),
-        "started_behind": Metric("", "deliveries that started behind an accepted commit", "started behind a commit"),
+        "started_behind": Metric(
+            "", "deliveries that started behind an accepted commit", "started behind a commit", glance=HARM
+        ),
         "reset_behind": Metric(
             "", "positions that auto.offset.reset set behind an accepted commit", "by a reset", is_part=True
         ),

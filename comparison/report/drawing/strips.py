@@ -19,7 +19,8 @@ import numpy as np
 
 from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
 from comparison.report.drawing.course import TICKS_FEW, axis, disturbances_named
-from comparison.report.drawing.layout import IDLE, LETTER, USUAL_WIDTH, Bars, Block, Label, Row, Step
+from comparison.report.drawing.layout import IDLE, LETTER, Bars, Block, Label, Row, Step
+from comparison.report.drawing.panel import MOMENT_MS
 from comparison.report.view.model import joined
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: Steps of a curve.
-STEPS = 240
+#: Steps of a curve, and about the width of a strip beside a table on a desktop.
+STEPS, _WIDTH = 240, 480
 #: The height of a strip, of the marks below it, and of a line of words above it.
 _PLOT, _MARKS, _WORDS = 18, 4, 12
-#: The same words closer than this share of the width stand once, above the first strip that has them.
-_SAME = 0.01
+#: The same words closer than so many pixels stand once, above the first strip that has them.
+_SAME = 5
 
 
 def strips(panels: Sequence[Panel]) -> Chart | None:
@@ -47,7 +48,7 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
         return None
     block = Block("strips", f"Share of the partitions delivered from over time, {_designs(drawn)}")
     marks = Bars(common_scale(panels))
-    said: list[tuple[str, float]] = []
+    said: set[tuple[str, int]] = set()
     for panel, steps in drawn:
         _words(block, panel, said)
         add_plot(block, panel, (0, 100), [Plot("% delivered from", "area got", steps)], [], _PLOT)
@@ -74,7 +75,7 @@ def _designs(drawn: Sequence[tuple[Panel, Sequence[Step]]]) -> str:
 def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
     views = list(views)
     yield Entry("share of the partitions that are delivered from; full height: all", "area got", "area")
-    if any(view.faults for view in views):
+    if any((each.healed_ms or view.ended_ms) - each.from_ms > MOMENT_MS for view in views for each in view.faults):
         yield Entry("while a fault lasts", "band", "bar")
     if any(lane.overlaps for view in views for lane in view.partitions):
         yield Entry("below: two deliver the same partition", "both", "bar")
@@ -82,23 +83,32 @@ def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
         yield Entry("below: records are delivered again", "late", "bar")
 
 
-def _words(block: Block, panel: Panel, said: list[tuple[str, float]]) -> None:
+def _words(block: Block, panel: Panel, said: set[tuple[str, int]]) -> None:
     """What was done to the group, above its strip, unless it stands above an earlier one at the same place."""
     free = 0.0
-    for at_ms, text in disturbances_named(panel.view):
-        share = panel.scale.share(at_ms)
-        if any(text == other and abs(share - at) < _SAME for other, at in said):
+    for at_ms, text in _at_once(panel):
+        x = panel.scale.share(at_ms) * _WIDTH
+        if any(text == other and abs(x - at) < _SAME for other, at in said):
             continue
-        x = share * USUAL_WIDTH
-        is_left = x + LETTER * len(text) > USUAL_WIDTH
-        x -= LETTER * len(text) if is_left else 0
-        if x >= free:
-            said.append((text, share))
+        is_left = x + LETTER * len(text) > _WIDTH
+        begins = x - LETTER * len(text) if is_left else x
+        if begins >= free:
+            said.add((text, round(x)))
             label = Label("ev", panel.scale.unit(at_ms), block.height + _WORDS - 1, text, ends_there=is_left)
             block.labels.append(label)
-            free = x + LETTER * (len(text) + 1)
+            free = begins + LETTER * (len(text) + 1)
     if free:
         block.height += _WORDS
+
+
+def _at_once(panel: Panel) -> Iterator[tuple[float, str]]:
+    """Faults and changes; what came at about the same moment together."""
+    together: dict[int, tuple[float, list[str]]] = {}
+    for at_ms, text in disturbances_named(panel.view):
+        place = round(panel.scale.share(at_ms) * _WIDTH / _SAME)
+        together.setdefault(place, (at_ms, []))[1].append(text)
+    for at_ms, texts in together.values():
+        yield at_ms, ", ".join(sorted(set(texts)))
 
 
 def _marks(block: Block, panel: Panel, marks: Bars) -> None:

@@ -69,15 +69,14 @@ def first(
     scenario: str,
     runs: Sequence[Run],
     views: Mapping[str, RunView],
-    inapplicable: Mapping[tuple[str, str], str],
+    missing: Mapping[str, str],
     marks_max: int,
 ) -> First:
-    """Of the scenario's runs, one a design; `views` are those that can be drawn, by design."""
+    """Of the scenario's runs, one a design; `views` are those that can be drawn, and `missing` why there is none."""
     drawn = [view for view in views.values() if view.partitions]
     panels = [
         Panel(view, scale, {}, marks_max) for view, scale in zip(drawn, scales(drawn) if drawn else (), strict=True)
     ]
-    missing = {design: reason for (name, design), reason in inapplicable.items() if name == scenario}
     return First(
         _heat(scenario, runs, views, missing), strips(panels) if panels else None, findings(scenario, runs, views)
     )
@@ -88,6 +87,7 @@ def _heat(scenario: str, runs: Sequence[Run], views: Mapping[str, RunView], miss
     reasons = list(dict.fromkeys(row.not_compared for row in found.rows if row.not_compared))
     marks = {reason: "*" * place for place, reason in enumerate(reasons, start=1)}
     notes = [f"{mark} not compared: {reason}" for reason, mark in marks.items()]
+    notes += [f"n/a in {design}: {reason}" for design, reason in missing.items()]
     notes += [f"0 in every design: {', '.join(found.zero)}"] if found.zero else []
     notes += [f"unknown in every design: {', '.join(found.unknown)}"] if found.unknown else []
     return Heat(

@@ -5,9 +5,10 @@ clear depends on what the figure is (`summaries.figures.compared`):
 
 - a count that follows from the changes made, or a median of several repeats: more than CLEARLY of the best, and of
   medians, ranges that do not touch
-- one run of each design, where a figure is one draw of the phases of its timers: more than DRAWN of the best, and of
-  times and partition-seconds more than DRAWN_S seconds more
-- totals of runs of different length, and anything under different timers: never
+- a time of one run of each design, which is one draw of the phases of its timers: more than DRAWN of the best, and more
+  than DRAWN_S later. Six seeds each of crash, pause and rolling-restart in seven designs never lie that far apart
+- never: sums of such draws over partitions or records (those seeds lie up to seventeen times apart), totals of runs of
+  different length, and what depends on timers that differ
 
 A harm (`Glance.HARM`) is marked wherever it is not 0, because none is always better than some.
 """
@@ -17,9 +18,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from comparison.report.summaries import strategies
 from comparison.report.summaries.figures import Compared, compared, number, spread_of
 from comparison.report.summaries.repeats import RunOfRepeats
-from comparison.results.metrics import METRICS, Glance
+from comparison.results.metrics import METRICS, Glance, Of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
 CLEARLY, DRAWN, DRAWN_S = 1.25, 2.0, 1.0
 #: The rule in words, for who reads the table.
 RULE = (
-    "Less is better in every row. Shaded: clearly worse than the best of the row, darker is worse. A cell counts as "
-    "being as good as the best within a quarter of it, and while ranges of repeats touch; where one run of each design "
-    "is one draw, up to twice the best, and for times up to one second more."
+    "A figure counts as being as good as the best of its row within a quarter of it, and while ranges of repeats "
+    "touch. A time of a single run is one draw of its timers' phases: it counts as being as good up to twice the best "
+    "or one second more. Not compared at all: what one run draws over many partitions or records, totals of runs of "
+    "different length, and under different timers anything but counts of what was stopped and moved."
 )
 #: Shades of a cell that is clearly worse.
 SHADES = 3
@@ -86,7 +89,7 @@ def glanced(runs: Sequence[Run]) -> Glanced:
             zero.append(label)
         elif any(value is not None for value in values):
             rows.append(_row(name, runs, values))
-        elif METRICS[name].glance is not Glance.ANY:
+        elif METRICS[name].is_always_shown:
             unknown.append(label)
     return Glanced(rows, zero, unknown)
 
@@ -99,8 +102,12 @@ def labelled(name: str) -> tuple[str, str]:
 
 
 def _shown(runs: Sequence[Run]) -> Iterator[tuple[str, list[float | None]]]:
+    # Sums over several strategies, and over the time between two of them, say nothing about any.
+    is_sum = bool(strategies.outcomes(runs))
     for name, metric in METRICS.items():
         if metric.glance is Glance.NEVER or not any(name in run.metrics for run in runs):
+            continue
+        if is_sum and metric.of is not Of.RUN:
             continue
         if name in _HEALED and any(_of(run, _HEALED[name]) is not None for run in runs):
             continue
@@ -120,7 +127,7 @@ def _row(name: str, runs: Sequence[Run], values: Sequence[float | None]) -> Row:
     how = compared(name, runs)
     if metric.glance is Glance.HARM:
         why, shades = "", [SHADES if value else 0 for value in values]
-    elif how in (Compared.OTHER_TIMERS, Compared.OTHER_LENGTH):
+    elif how in (Compared.OTHER_TIMERS, Compared.OTHER_LENGTH) or (how is Compared.ONE_DRAW and unit != "s"):
         why, shades = how.value, [0] * len(runs)
     else:
         why, shades = "", _shades(name, runs, values, is_draw=how is Compared.ONE_DRAW)
@@ -150,11 +157,11 @@ def _shades(name: str, runs: Sequence[Run], values: Sequence[float | None], *, i
     known = [value for value in values if value is not None]
     best, worst = min(known), max(known)
     best_run = runs[values.index(best)]
-    in_s = {"ms": 1000.0, "s": 1.0}.get(METRICS[name].unit)
+    second = 1000.0 if METRICS[name].unit == "ms" else 1.0
 
     def is_clear(run: Run, value: float) -> bool:
         if is_draw:
-            return value > DRAWN * best and (in_s is None or value - best > DRAWN_S * in_s)
+            return value > DRAWN * best and value - best > DRAWN_S * second
         return value > CLEARLY * best and not _touch(name, best_run, run)
 
     return [
