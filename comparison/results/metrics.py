@@ -312,7 +312,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "old_accepted": Metric(
             "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
         ),
-        "refused": Metric("", "commits that the authority refused"),
+        "refused": Metric("", "commits that the authority refused", "commits refused"),
         "started_behind": Metric(
             "", "deliveries that started behind an accepted commit", "started behind a commit", glance=HARM
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.drawing.layout import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Label, Row
-from comparison.report.drawing.panel import MOMENT_MS, disturbances
+from comparison.report.drawing.panel import disturbances
+from comparison.results.run import MOMENT_MS
 from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def disturbances_named(view: RunView) -> list[tuple[float, str]]:
         name = f"{fault.fault} {fault.target}".strip()
         found.append((fault.from_ms, name))
         if fault.healed_ms is not None and fault.healed_ms - fault.from_ms > MOMENT_MS:
-            found.append((fault.healed_ms, "heal" if fault.fault == "cut" else f"end of {fault.fault}"))
+            name = "heal" if fault.fault == "cut" else f"end of {fault.fault}"
+            found.append((fault.healed_ms, f"{name} after {fault.other_length}" if fault.other_length else name))
     return sorted({*found, *((change.at_ms, change.name) for change in view.changes)})
 
 

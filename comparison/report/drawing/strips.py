@@ -20,8 +20,8 @@ import numpy as np
 from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
 from comparison.report.drawing.course import TICKS_FEW, axis, disturbances_named
 from comparison.report.drawing.layout import IDLE, LETTER, Bars, Block, Label, Row, Step
-from comparison.report.drawing.panel import MOMENT_MS
 from comparison.report.view.model import joined
+from comparison.results.run import MOMENT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

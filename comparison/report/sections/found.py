@@ -86,11 +86,8 @@ def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
 
 def _of_fault(run: Run) -> str:
     """How long the fault lasted, if there was only one: of several it may be any."""
-    healed = [(change.healed_ms, change.change) for change in run.changes if change.healed_ms]
-    if len(healed) != 1:
-        return ""
-    length_ms, name = healed[0]
-    return f" (the {name} lasted {length_ms / 1000:.1f} s)"
+    healed = [change for change in run.changes if change.healed_ms]
+    return f" (the {healed[0].change} lasted {healed[0].lasted})" if len(healed) == 1 else ""
 
 
 def _moved_back(runs: Sequence[Run], views: Views) -> Iterator[Finding]:

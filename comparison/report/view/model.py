@@ -137,14 +137,16 @@ class Fault:
     target: str
     from_ms: float
     healed_ms: float | None
+    other_length: str = ""  #: in words, where it was to last another time
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The runner changed the group."""
+    """The runner changed the group, or one `target` in it."""
 
     name: str
     at_ms: float
+    target: str = ""
 
 
 #: Kinds of messages; a NOTE is about its sender alone.

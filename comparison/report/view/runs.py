@@ -90,12 +90,13 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         partitions=partitions,
         phases=phases,
         rounds=tuple(_rounds(tables.rows["rounds"])),
-        faults=tuple(
-            Fault(printable(row["fault"]), printable(row["target"]), _ms(row["from_ns"]), _ms_or_none(row["healed_ns"]))
-            for row in tables.rows["faults"]
-        ),
+        faults=tuple(_fault(row, run) for row in tables.rows["faults"]),
         changes=tuple(
-            Change(printable(change.change) + (f" {change.round}" if change.round > 1 else ""), change.from_ms)
+            Change(
+                printable(change.change) + (f" {change.round}" if change.round > 1 else ""),
+                change.from_ms,
+                printable(change.target),
+            )
             for change in run.changes
             if change.change not in SIZING and change.members is not None
         ),
@@ -112,6 +113,12 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         conversations=conversations_of(events.events, run.design, view.zero_ms),
         events=tuple(raw_events(events.events, names)),
     )
+
+
+def _fault(row: Row, run: Run) -> Fault:
+    from_ms, healed_ms = _ms(row["from_ns"]), _ms_or_none(row["healed_ns"])
+    others = (each.lasted for each in run.changes if each.has_other_length and each.from_ms == from_ms)
+    return Fault(printable(row["fault"]), printable(row["target"]), from_ms, healed_ms, next(others, ""))
 
 
 def _ms(ns: int) -> float:

@@ -281,16 +281,18 @@ def note_what_lights(page: Any) -> None:
 
 def test_counters_follow_the_game_and_alarms_stand_out(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        reads = column(page, "zookeeper").locator('[data-counter="reads"] dd')
+        reads = column(page, "zookeeper").locator('[data-counter="zk_reads"] dd')
         assert reads.text_content() == "90"
         note_what_lights(page)
         game.change(
-            messages.CountersChanged(design="zookeeper", counters=messages.Counters(reads=1234, two_delivering_ms=2500))
+            messages.CountersChanged(
+                design="zookeeper", counters=messages.Counters(zk_reads=1234, two_delivering_partition_s=2.5)
+            )
         )
         waits_until(page, "lights.some((each) => each.includes('1,234'))")
-        alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_ms"].alarm')
-        assert alarm.locator("dd").text_content() == "2.5 s"
-        assert column(page, "zookeeper").locator('[data-counter="requests"]').count() == 0
+        alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_partition_s"].alarm')
+        assert alarm.locator("dd").text_content() == "2.5"
+        assert column(page, "zookeeper").locator('[data-counter="group_requests"] dd').text_content() == "–"
 
 
 def test_tree_shows_whose_a_znode_is_and_lights_what_changes(browser: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
@@ -95,6 +97,15 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
     (scenario,) = result.scenarios
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
     assert shown[0].evidence[0].partition == "t-1"
+
+
+@pytest.mark.parametrize(
+    ("lasted_ms", "said"), [(5_400.0, "lasted 5.4 s)"), (7_200.0, "lasted 7.2 s, 5.0 s were asked for)")]
+)
+def test_fault_of_another_length_than_asked_for_says_both(lasted_ms: float, said: str) -> None:
+    freeze = change("freeze", members=None, healed_ms=lasted_ms, asked_ms=5_000.0)
+    text = found(run("pause", "zookeeper", changes=[freeze], **BROKEN))
+    assert said in text[0]
 
 
 def test_unexpected_verdicts_come_first() -> None:
