@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from comparison.cli.given_results import result_of
 from comparison.cli.report_file import REPORT, left_out, write_page
-from comparison.near_paths import holds_a_run, path_complaint
-from comparison.report.summaries.chosen import only
-from comparison.results.result import RESULT, read_result
 from kernel.errors import EnvironmentFault, UserError
-from kernel.platform.json_file import DamagedFile
 
 if TYPE_CHECKING:
     from comparison.results.result import Result
@@ -41,7 +37,7 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
 
     RUN is a folder with a result.json, or a scenario's or run's folder in one. Give several to see them on one page.
     """
-    found = [_result(folder) for folder in folders]
+    found = [result_of(folder) for folder in folders]
     _require_distinct(found)
     named = output is not None
     if output is None:
@@ -57,32 +53,6 @@ def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> i
     if is_opened and not webbrowser.open(output.resolve().as_uri()):
         click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
     return code
-
-
-def _result(folder: Path) -> tuple[Result, Path]:
-    """The result in a folder or the nearest one above, with the runs below the folder; and where it is."""
-    given, folder = folder, folder.resolve()
-    for home in (folder, *folder.parents[:3]):
-        path = home / RESULT
-        if not path.is_file():
-            continue
-        try:
-            result = read_result(path)
-        except DamagedFile as error:
-            raise UserError(f"{path} cannot be shown ({error.why}). {_remedy(home)}") from error
-        chosen = result if home == folder else only(result, lambda run: Path(run.path).is_relative_to(folder))
-        if chosen.runs:
-            return chosen, home
-    if not given.is_dir():
-        raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
-    raise UserError(f"no {RESULT} with a run in {folder}, or above it. {_remedy(folder)}")
-
-
-def _remedy(folder: Path) -> str:
-    """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
-    if not holds_a_run(folder):
-        return "Give a folder that `run` or `compare` created"
-    return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
 
 
 def _require_distinct(found: list[tuple[Result, Path]]) -> None:

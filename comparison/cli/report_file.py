@@ -87,8 +87,8 @@ def _page(results: Sequence[Located]) -> str:
     from comparison.report.view.runs import read_views
 
     views = [view for result, folder in results for view in read_views(result, folder)]
-    command, *others = _commands(results)
-    about = About(command, {**catalogue(), **_described(results)}, others)
+    command, *others = commands_of(results)
+    about = About(command, {**catalogue(), **described_of(results)}, others)
     return page(together([result for result, _ in results]), views, about)
 
 
@@ -109,7 +109,7 @@ def _without(results: Sequence[Located], paths: Container[str]) -> list[Located]
     return [(only(result, lambda run: run.path not in paths), folder) for result, folder in results]
 
 
-def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
+def commands_of(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     """The commands that made the runs, each once: those beside the results, and above the runs of other folders."""
     homes: dict[Place, None] = {}
     for result, folder in results:
@@ -122,7 +122,7 @@ def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     return known[:COMMANDS_MAX] or [{}]
 
 
-def _described(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
+def described_of(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
     """The scenarios by name, as their runs describe them."""
     found: dict[str, Mapping[str, Any]] = {}
     for result, folder in results:

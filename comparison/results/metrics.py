@@ -6,66 +6,17 @@ row, and a field of `comparison.results.run.Change`.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import msgspec
+from comparison.results.meanings import ChangeMetric, Compares, Glance, Meaning, Metric, Of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Meaning(msgspec.Struct, frozen=True):
-    """What a figure means; the unit is the last word of its name."""
-
-    unit: str
-    meaning: str
-
-
-class Compares(Enum):
-    """When a figure says something as a multiple of another design's."""
-
-    NEVER = auto()  #: a total of the run, whose length differs between designs
-    ALWAYS = auto()  #: it depends only on the changes made, not on their timing or the length of the run
-    #: It depends on the phase of the timers, on races and on the machine: one run shows one draw of them.
-    AS_MEDIAN = auto()
-
-
-class Of(Enum):
-    """The part of a run that a figure is of."""
-
-    RUN = "run"  #: whole, the group's forming included
-    STRETCH = "measured stretch"  #: from the first steady stage, change or fault until the members are stopped
-    CHANGES = "changes"  #: those in the measured stretch, each until the next one
-
-
-class Glance(Enum):
-    """Whether a figure stands in the table that a report begins with. The less it is, the better."""
-
-    NEVER = auto()
-    PRICE = auto()  #: what a change costs; always
-    ANY = auto()  #: as PRICE, but only if a design has a value other than 0
-    HARM = auto()  #: as ANY, and 0 is what it should be: any is worse than none, whatever else differs
-
-
-class Metric(Meaning, frozen=True):
-    """A figure of a run."""
-
-    label: str = ""  #: of its row in the reports, with a unit of its own after a comma; '' where it has none
-    compares: Compares = Compares.NEVER
-    of: Of = Of.RUN
-    is_part: bool = False  #: of the row above it
-    is_always_shown: bool = False  #: others only if a design has a value other than 0
-    glance: Glance = Glance.NEVER
-
-
-class ChangeMetric(Meaning, frozen=True):
-    """A figure of one change."""
-
-    heading: str = ""  #: of its column in the reports; '' where it has none
-    is_spread: bool = False  #: over repeats
-
+#: With fewer repeats than these a median is no better than a draw.
+REPEATS_MIN = 3
 
 ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
 STRETCH, CHANGES = Of.STRETCH, Of.CHANGES
@@ -170,7 +121,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             glance=PRICE,
         ),
         "moved_minimum": Metric(
-            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True, of=CHANGES
+            "",
+            "the fewest that had to move to balance the group",
+            "minimum",
+            ALWAYS,
+            is_part=True,
+            of=CHANGES,
+            more_is_worse=False,
         ),
         "balance": Metric(
             "",
@@ -184,6 +141,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records that were not committed when members were added",
             "lag when members were added",
             of=CHANGES,
+            more_is_worse=False,
         ),
         "lag_record_s": Metric(
             "s",
@@ -242,7 +200,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "notifications": Metric("", "watch events delivered to members", "notifications"),
         "zk_reads": Metric("", "successful ZooKeeper reads by members", "ZooKeeper reads"),
         "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
-        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes"),
+        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes", more_is_worse=False),
         "zk_writes_failed": Metric("", "failed writes, lost claims included", "failed", is_part=True),
         AUTHORITY_REQUESTS: Metric(
             _ASKED_OF_AUTHORITY.unit,
@@ -254,11 +212,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "group_requests": Metric(
             "", "JoinGroup, SyncGroup and LeaveGroup requests by members", "join, sync and leave requests", ALWAYS
         ),
-        "heartbeats": Metric("", "heartbeats", "heartbeats"),
-        "commit_requests": Metric("", "offset commits sent to brokers or ZooKeeper", "commits sent"),
-        "fetches": Metric("", "fetch requests", "fetches"),
+        "heartbeats": Metric("", "heartbeats", "heartbeats", more_is_worse=False),
+        "commit_requests": Metric(
+            "", "offset commits sent to brokers or ZooKeeper", "commits sent", more_is_worse=False
+        ),
+        "fetches": Metric("", "fetch requests", "fetches", more_is_worse=False),
         "delivered": Metric(
-            "records", "records delivered, counted each time", "records delivered", is_always_shown=True
+            "records",
+            "records delivered, counted each time",
+            "records delivered",
+            is_always_shown=True,
+            more_is_worse=False,
         ),
         "duplicates": Metric(
             "records",
@@ -296,13 +260,15 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "pauses dropped by a rebalance",
             glance=HARM,
         ),
-        "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
-        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
+        "pauses_moved": Metric(
+            "", "pauses that ended because a rebalance took the partition from the member", more_is_worse=False
+        ),
+        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance", more_is_worse=False),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
             "records", "records delivered by a member that was not the owner", "delivered by a non-owner", glance=HARM
         ),
-        "commits": Metric("", "committed offsets that the authority stored"),
+        "commits": Metric("", "committed offsets that the authority stored", more_is_worse=False),
         "stale_writes": Metric(
             "", "commits accepted from a member that was not the owner", "commits by a non-owner", glance=HARM
         ),
@@ -312,7 +278,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "old_accepted": Metric(
             "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
         ),
-        "refused": Metric("", "commits that the authority refused", "commits refused"),
+        "refused": Metric("", "commits that the authority refused", "commits refused", more_is_worse=False),
         "started_behind": Metric(
             "", "deliveries that started behind an accepted commit", "started behind a commit", glance=HARM
         ),
@@ -323,13 +289,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "",
             "commits refused for an old generation or an unknown member; not of a member whose epoch just rose",
             "commits fenced",
+            more_is_worse=False,
         ),
-        "final_read": Metric("", "partitions whose committed offset was read at the end"),
+        "final_read": Metric("", "partitions whose committed offset was read at the end", more_is_worse=False),
         "final_behind": Metric("", "of these, behind the last accepted commit"),
         "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
         "dropped": Metric(
-            "", "commits dropped by a member that had lost its generation", "commits dropped by their sender"
+            "",
+            "commits dropped by a member that had lost its generation",
+            "commits dropped by their sender",
+            more_is_worse=False,
         ),
         **{
             f"bystander_{op}_{stage}_{share}_ms": Metric(
@@ -339,6 +309,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
                 AS_MEDIAN,
                 CHANGES,
                 is_part=is_part,
+                more_is_worse=stage == "during",
             )
             for op in ("get", "set")
             for stage in ("before", "during")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.pipeline.figures.repeats import spread
 from comparison.results.keys import COMPLETE, SIZING
+from comparison.results.meanings import Meaning
 from comparison.results.metrics import (
     APPLICATION_ERRORS,
     AUTHORITY_REQUESTS,
@@ -22,7 +22,6 @@ from comparison.results.metrics import (
     METRICS,
     SWEEP_CHANGE_METRICS,
     SWEEP_METRICS,
-    Meaning,
 )
 from comparison.results.result import Spread
 from comparison.results.run import Run
@@ -151,7 +150,7 @@ def _cells(
     for each in found:
         figures[each.at][each.metric].append(each.value)
     for at, by_metric in figures.items():
-        spreads = {name: spread(values) for name, values in by_metric.items()}
+        spreads = {name: Spread.of(values) for name, values in by_metric.items()}
         if at == whole and (runs or failed):
             spreads[FAILED_RUNS] = Spread(n=max(len(runs), failed), median=failed, low=failed, high=failed)
         yield CellData(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from comparison.report.summaries.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
 from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
-from comparison.results.metrics import CHANGE_METRICS, METRICS, Compares
+from comparison.results.meanings import Compares
+from comparison.results.metrics import CHANGE_METRICS, METRICS, REPEATS_MIN
 from comparison.results.outcomes import Kind, VerdictOutcome
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ MARKS = {
 }
 KINDS = {Kind.PROMISE: "promise", Kind.HISTORY: "history", Kind.MODEL: "count"}
 
-#: With fewer repeats than these a median is no better than a draw.
-REPEATS_MIN = 3
 #: What a page and a terminal say of simulated runs.
 SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 #: Changes whose cost is already in the table of figures.

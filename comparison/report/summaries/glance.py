@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.report.summaries import strategies
 from comparison.report.summaries.figures import Compared, compared, number, spread_of
 from comparison.report.summaries.repeats import RunOfRepeats
-from comparison.results.metrics import METRICS, Glance, Of
+from comparison.results.meanings import Glance, Of
+from comparison.results.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -96,7 +96,10 @@ TO_STUBBORN: dict[Leaf, Sequence[str]] = {
 }
 #: Those that only read files, and wait for nobody.
 LOCAL: set[Leaf] = {
-    *((name,) for name in ("scenarios", "settings", "report", "diagram", "trace", "describe", "assign", "completion")),
+    *(
+        (name,)
+        for name in ("scenarios", "settings", "report", "diff", "diagram", "trace", "describe", "assign", "completion")
+    ),
     ("broker", "status"),
 }
 SIGNALS = ((signal.SIGINT, os.killpg), (signal.SIGINT, os.kill), (signal.SIGTERM, os.kill))
