@@ -97,7 +97,7 @@ PROMISES: tuple[Promise, ...] = (
         ("reset only without a commit",),
     ),
     Promise(
-        "one member delivers a partition",
+        "only the owner delivers",
         "No two members delivered a partition at once, and none delivered one that another one owned.",
         {"two_delivering_partition_s": "two delivering, partition-s", "stale_deliveries": "delivered by a non-owner"},
         {},
