@@ -27,7 +27,7 @@ from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
-from comparison.report.sections.lanes import lanes, marks_for
+from comparison.report.sections.lanes import Column, lanes, marks_for
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
 from comparison.report.summaries.figures import (
@@ -59,7 +59,20 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
-SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "raw", "sequences", "links", "keys", "tables", "start")
+SCRIPTS = (
+    "elements",
+    "block",
+    "pair",
+    "lanes",
+    "pointer",
+    "details",
+    "raw",
+    "sequences",
+    "links",
+    "keys",
+    "tables",
+    "start",
+)
 _CLASSES = {
     VerdictOutcome.EXPECTED: "good",
     VerdictOutcome.UNKNOWN: "doubt",
@@ -160,6 +173,7 @@ def _scenario(
 ) -> _Scenario:
     name = scenario.scenario
     by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
+    seen = [run for run in runs if run.design in by_design]
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
@@ -169,7 +183,13 @@ def _scenario(
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
-        lanes=lanes(name, list(by_design.values()), marks_max, additions(runs)),
+        lanes=lanes(
+            anchor_of(name),
+            [Column(anchor_of(name, run.design), run.design, by_design[run.design]) for run in seen],
+            marks_max,
+            seen,
+            additions(runs),
+        ),
         growth=grown(name, result),
         waited=waited(runs),
         tables=tables(runs),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.results.keys import COMPLETE, FORMING
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.refusals import refused_as_set, refused_in_words
+from comparison.results.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,6 +51,8 @@ class PromiseOutcome(StrEnum):
 
 
 KEPT, BROKEN, UNKNOWN, NOT_ASKED = PromiseOutcome
+#: The worst first.
+_WORST = (BROKEN, UNKNOWN, KEPT, NOT_ASKED)
 
 
 def _always(_run: Run) -> str:
@@ -67,6 +70,11 @@ class Promise:
     checks: tuple[str, ...]  #: on promises of designs that this one includes, by their names
     not_asked: Callable[[Run], str] = _always  #: why it was not asked; '' if it was
     others: Callable[[Run], str] = _always  #: what else broke it; '' if nothing did
+
+    def failed(self, run: Run) -> list[Verdict]:
+        """The checks on it that are not as expected, so that it was broken against the model."""
+        verdicts = (_verdict(run, check) for check in self.checks)
+        return [each for each in verdicts if each is not None and each.outcome == VerdictOutcome.NOT_EXPECTED]
 
 
 class Outcome(NamedTuple):
@@ -208,7 +216,7 @@ def _outcome(promise: Promise, run: Run) -> tuple[PromiseOutcome, str]:
     words = {**promise.figures, **promise.if_known}
     if seen := [_shown(words[name], value) for name, value in figures.items() if value]:
         return BROKEN, "; ".join(seen)
-    if other := promise.others(run) or _broken_by_a_check(promise, run):
+    if other := promise.others(run) or "; ".join(each.reason for each in promise.failed(run)):
         return BROKEN, other
     if reason := promise.not_asked(run):
         return NOT_ASKED, reason
@@ -224,12 +232,6 @@ def _unless_broken(promise: Promise, run: Run, figures: Mapping[str, float | Non
         return (UNKNOWN if settles.outcome == VerdictOutcome.UNKNOWN else KEPT), settles.reason
     known = [_shown(words, figures[name] or 0) for name, words in promise.figures.items()]
     return KEPT, "; ".join(known) or "nothing was seen that breaks it"
-
-
-def _broken_by_a_check(promise: Promise, run: Run) -> str:
-    broken = (_verdict(run, check) for check in promise.checks)
-    failed = [each for each in broken if each is not None and each.outcome == VerdictOutcome.NOT_EXPECTED]
-    return "; ".join(each.reason for each in failed)
 
 
 def _verdict(run: Run, check: str) -> Verdict | None:
@@ -254,8 +256,7 @@ def over(runs: Sequence[Run]) -> list[Outcome]:
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
-    order = (BROKEN, UNKNOWN, KEPT, NOT_ASKED)
-    found = min(outcomes, key=lambda each: order.index(each.outcome))
+    found = min(outcomes, key=lambda each: _WORST.index(each.outcome))
     times = sum(each.outcome == found.outcome for each in outcomes)
     if times == len(outcomes) and len({each.shown for each in outcomes}) == 1:
         return found
@@ -273,15 +274,24 @@ def by_design(scenario: Scenario, result: Result) -> dict[str, list[Outcome]]:
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
-    """`kept`, `broke 2 of 6`, `broke 1 of 6, 2 unknown`, `3 of 6 unknown`, or `not asked`."""
+def overall(outcomes: Iterable[Outcome]) -> PromiseOutcome:
+    """The worst of several promises: what became of all that were asked."""
+    return min((each.outcome for each in outcomes), key=_WORST.index, default=NOT_ASKED)
+
+
+def summary(outcomes: Iterable[Outcome], *, noun: str = "") -> str:
+    """`kept`, `broke 2 of 6`, `broke 1 of 6, 2 unknown`, `3 of 6 unknown`, or `not asked`.
+
+    With a noun, `promises kept`, `broke 2 of 6 promises`, and so on.
+    """
     asked = [each.outcome for each in outcomes if each.outcome != NOT_ASKED]
     broken, unknown = asked.count(BROKEN), asked.count(UNKNOWN)
+    before, after = (f"{noun} ", f" {noun}") if noun else ("", "")
     if broken:
-        return f"broke {broken} of {len(asked)}" + (f", {unknown} unknown" if unknown else "")
+        return f"broke {broken} of {len(asked)}{after}" + (f", {unknown} unknown" if unknown else "")
     if unknown:
-        return "unknown" if unknown == len(asked) else f"{unknown} of {len(asked)} unknown"
-    return KEPT if asked else NOT_ASKED
+        return f"{before}unknown" if unknown == len(asked) else f"{unknown} of {len(asked)}{after} unknown"
+    return f"{before}{KEPT if asked else NOT_ASKED}"
 
 
 def title(result: Result) -> str:
@@ -309,7 +319,7 @@ def _of_promises(result: Result) -> list[str]:
     if not broken:
         return [_none_broken(found)]
     if len(result.runs) == 1:
-        return [f"it {summary(promises_of(result.runs[0]))} promises"]
+        return [f"it {summary(promises_of(result.runs[0]), noun='promises')}"]
     together = _broken_together(broken)
     if len(together) > _GROUPS_MAX:
         return [", ".join(f"{design} broke {_counted(len(names))}" for design, names in broken.items())]
@@ -328,8 +338,9 @@ def _broken_together(broken: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...
 def _of_group(who: Sequence[str], names: Sequence[str], designs: Sequence[str], found: Sequence[_ByDesign]) -> str:
     if len(who) == len(designs) > 2:
         return f"all designs broke {_counted(len(names))}"
-    keep = " that the others keep" if len(who) == 1 and _others_keep(who[0], names, found) else ""
-    return f"{_listed(who)} broke {_counted(len(names))}{keep}"
+    kept = sum(_others_keep(who[0], name, found) for name in names) if len(who) == 1 else 0
+    keep = f", {kept} of which the others keep" if kept else ""
+    return f"{listed(who)} broke {_counted(len(names))}{' that the others keep' if kept == len(names) else keep}"
 
 
 def broken_by(design: str, found: Iterable[_ByDesign]) -> list[str]:
@@ -345,26 +356,19 @@ def _none_broken(found: Iterable[_ByDesign]) -> str:
     return "every promise kept" if KEPT in all_outcomes else ""
 
 
-def _others_keep(design: str, names: Iterable[str], found: Sequence[_ByDesign]) -> bool:
-    """Whether other designs kept each of these promises, of which it is known that nobody else broke them."""
-    for name in names:
-        others = {
-            outcome
-            for of in found
-            if any(own.outcome == BROKEN and own.promise.name == name for own in of.get(design, ()))
-            for other, outcomes in of.items()
-            if other != design
-            for promise, outcome, _ in outcomes
-            if promise.name == name
-        }
-        if KEPT not in others or UNKNOWN in others:
-            return False
-    return True
+def _others_keep(design: str, name: str, found: Iterable[_ByDesign]) -> bool:
+    """Whether other designs kept a promise wherever this one broke it; it is known that nobody else broke it."""
+    others = {
+        outcome
+        for of in found
+        if any(own.outcome == BROKEN and own.promise.name == name for own in of.get(design, ()))
+        for other, outcomes in of.items()
+        if other != design
+        for promise, outcome, _ in outcomes
+        if promise.name == name
+    }
+    return KEPT in others and UNKNOWN not in others
 
 
 def _counted(count: int) -> str:
     return f"{count} promise{'' if count == 1 else 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.sections.evidence import first_moved_back, first_overlap, first_refused, longest_unowned
 from comparison.report.sections.found_members import overdue, reset_behind, takeovers
-from comparison.report.sections.words import by_design, counted, listed, metric
+from comparison.report.sections.words import by_design, counted, metric
 from comparison.report.summaries import additions, restarts, strategies
 from comparison.report.summaries.figures import by_change, ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.refusals import refused_in_words
+from comparison.results.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

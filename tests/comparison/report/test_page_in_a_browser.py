@@ -282,7 +282,7 @@ def test_details_are_kept_by_a_click_until_escape(browser: Any, report: Path) ->
         page, tip = seen.page, seen.page.locator("#tip")
         page.locator(".partitions .plot").first.scroll_into_view_if_needed()
         box = plot(page)
-        page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 8)
+        page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 24)
         assert "t-0: m1\nnamed by ZooKeeper from -1.200 to 2.500 s" in tip.text_content()
         page.mouse.move(5, 5)
         assert tip.is_visible()
@@ -331,7 +331,7 @@ def test_charts_are_whole_without_the_script(browser: Any, report: Path) -> None
         page = seen.page
         titles = ["Phases of each rebalance", "Records over time", "Duplicates over time", "Committed offsets of t-0"]
         assert page.locator(".over-time > summary h4").all_text_contents() == titles
-        page.locator("[data-design=committed] .twin summary").click()
+        page.locator("[data-column=committed] .twin summary").click()
         assert page.locator("td", has_text="accepted, moved back by 21, not from the owner").is_visible()
 
 

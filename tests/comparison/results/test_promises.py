@@ -154,7 +154,7 @@ TITLES: list[tuple[list[Run], str]] = [
     ),
     (
         [expected("pause", "zookeeper", **ZOMBIE), expected("pause", "eager", stale_writes=None, verdict=UNJUDGED)],
-        "1 of 2 runs as the model says, 1 unknown; zookeeper broke 2 promises",
+        "1 of 2 runs as the model says, 1 unknown; zookeeper broke 2 promises, 1 of which the others keep",
     ),
     (
         [expected("pause", "zookeeper", **ZOMBIE), expected("split-brain", "zookeeper", lost=1.0)],
