@@ -10,6 +10,7 @@ from rich.console import Console
 from comparison.cli.comparing import difference_of, names_option, sides_of
 from comparison.cli.documents import print_document
 from comparison.cli.given_results import result_of
+from comparison.cli.log_options import is_verbose
 from comparison.cli.options import form_option
 from comparison.cli.report_file import page_written, write_comparison
 from comparison.differences.bounds import bounds_of
@@ -77,7 +78,7 @@ def diff(  # what the command line says, each by its name
             click.echo(text, err=True)
     else:
         console = Console()
-        console.file.write(render(printable_all(found), console, with_all=details))
+        console.file.write(render(printable_all(found), console, with_all=details or is_verbose()))
     if code != Exit.AS_EXPECTED:
         return code
     if found.worse:

@@ -76,7 +76,7 @@ def differences(difference: Difference) -> Differences:
     alike = [str(pair.place) for pair in found.pairs if pair not in differing]
     only = [(sides.before, found.only_before), (sides.after, found.only_after)]
     return Differences(
-        title=f"{sides.before} and {sides.after}: {_counted(differing, found)}",
+        title=_title(sides, differing, found),
         sides=sides,
         folders=[
             (side.name, side.folder, [shlex.join(command) for command in side.commands])
@@ -91,6 +91,11 @@ def differences(difference: Difference) -> Differences:
         alike=", ".join(alike),
         only=[(name, ", ".join(map(str, missing))) for name, missing in only if missing],
     )
+
+
+def _title(sides: Sides, differing: Sequence[PairDifference], found: Difference) -> str:
+    text = f"{sides.before} and {sides.after}: {_counted(differing, found)}"
+    return text[:1].upper() + text[1:]
 
 
 def _counted(differing: Sequence[PairDifference], found: Difference) -> str:
