@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.results.metrics import METRICS, REPEATS_MIN, Compares
+from comparison.results.meanings import Compares
+from comparison.results.metrics import METRICS, REPEATS_MIN
 from comparison.results.result import Spread
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from comparison.report.summaries.figures import MARKS, SIMULATED, circumstances, ending, number
+from comparison.report.summaries.figures import MARKS, circumstances, ending, number
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.summaries.two_verdicts import BAD, CLASSES, MODEL, PROMISES, STYLES, promised
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.outcomes import worst as worst_verdict
-from comparison.results.promises import PROMISES as ALL_PROMISES
-from comparison.results.promises import PromiseOutcome, by_design, over, title
+from comparison.results.promised import PROMISES as ALL_PROMISES
+from comparison.results.promises import PromiseOutcome, by_design, numbered, over, title
 from comparison.results.wording import listed
 from comparison.screen.counted import counted
 from comparison.screen.text_table import Column, TextTable, trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -58,7 +58,8 @@ def render_brief(result: Result, console: Console) -> str:
     kept_free = min(sum(map(len, broken)) + bool(broken), room // 2)
     first = _section("not as the model says, or unknown:", wrong, room - kept_free)
     second = _section("broken promises:", broken, room - len(first))
-    return "".join(f"{line}\n" for line in (*head, *first, *second, *last))
+    between = [""] * (len(head) + len(first) + len(second) + len(last) < LINES_MAX)
+    return "".join(f"{line}\n" for line in (*head, *between, *first, *second, *last))
 
 
 def _lines(console: Console, *parts: RenderableType) -> list[str]:
@@ -79,10 +80,10 @@ def _section(heading: str, entries: Sequence[Sequence[str]], room: int) -> list[
 
 
 def _circumstances(result: Result) -> list[Text]:
-    """Those of a single scenario; of several, whether they were simulated."""
-    if len(result.scenarios) == 1:
-        return [Text(circumstances(columns_of(result.scenarios[0], result)), style="dim")]
-    return [Text(SIMULATED, style="dim")] if any(run.parameters.get("simulated") for run in result.runs) else []
+    """Those of a single scenario."""
+    if len(result.scenarios) > 1:
+        return []
+    return [Text(circumstances(columns_of(result.scenarios[0], result)), style="dim")]
 
 
 # -- each design -------------------------------------------------------------------------------------------------------
@@ -105,14 +106,15 @@ def _designs(result: Result) -> TextTable:
 
 
 def _of_prices(result: Result) -> list[Text]:
-    """Which scenarios make the prices, if there are several, and an empty line."""
+    """Which scenarios make the prices, if there are several."""
     if (several := len(result.scenarios)) == 1:
         return []
     shared = len(_shared(result, len({run.design for run in result.runs})))
-    if not shared:
-        return [Text("No scenario was run in all designs, so their figures do not compare.\n", style="dim")]
-    of = f"all {several} scenarios" if shared == several else f"the {counted(shared, 'scenario')} run in all designs"
-    return [Text(f"Times are the worst, counts the sum, of {of}.\n", style="dim")]
+    every = "both" if several == 2 else f"all {several}"
+    of = f"{every} scenarios" if shared == several else f"the {counted(shared, 'scenario')} run in all designs"
+    said = f"worst times and summed counts of {of}" if shared else "no scenario was run in all designs"
+    clock = "simulated; " if any(run.parameters.get("simulated") for run in result.runs) else ""
+    return [Text(f"{clock}{said}", style="dim")]
 
 
 def _more(result: Result) -> Text:
@@ -185,6 +187,7 @@ def _entry(check: str, places: Sequence[tuple[Run, str]]) -> str:
 def _broken(result: Result) -> list[RenderableType]:
     """Each promise that was broken: by whom, and where; in a single scenario, what shows it."""
     found = {scenario.scenario: by_design(scenario, result) for scenario in result.scenarios}
+    of_all = {run.design for run in result.runs}
     entries: list[RenderableType] = []
     for place, promise in enumerate(ALL_PROMISES):
         where: dict[str, dict[str, str]] = {}
@@ -193,19 +196,22 @@ def _broken(result: Result) -> list[RenderableType]:
                 if outcomes[place].outcome is PromiseOutcome.BROKEN:
                     where.setdefault(design, {})[scenario] = outcomes[place].shown
         if where:
-            by = _by(where) if len(found) > 1 else _with_figures(where)
+            by = _by(where, of_all) if len(found) > 1 else _with_figures(where)
             entries.append(_indented(MARKS[VerdictOutcome.NOT_EXPECTED], BAD, f"{promise.name}: {by}"))
     return entries
 
 
-def _by(where: Mapping[str, Mapping[str, str]]) -> str:
-    """`zookeeper in 11 scenarios, server in 3, static and eager in pause`."""
-    designs: dict[str, list[str]] = {}
-    for design, shown in where.items():
-        designs.setdefault(listed(list(shown)) if len(shown) <= _NAMED_MAX else str(len(shown)), []).append(design)
-    parts = [f"{listed(by)} in {places}" for places, by in designs.items()]
-    first = next((place for place, each in enumerate(designs) if each.isdecimal()), None)
-    return ", ".join(f"{part}{' scenarios' * (place == first)}" for place, part in enumerate(parts))
+def _by(where: Mapping[str, Mapping[str, str]], designs: Collection[str]) -> str:
+    """`zookeeper and server in pause`, or `zookeeper in 11 scenarios, server 3, the others 1`."""
+    scenarios = {tuple(shown) for shown in where.values()}
+    if len(scenarios) == 1 and len(named := scenarios.pop()) <= _NAMED_MAX:
+        return f"{'all designs' if len(where) == len(designs) > 1 else listed(list(where))} in {listed(named)}"
+    by_number: dict[int, list[str]] = {}
+    for design in sorted(where, key=lambda each: -len(where[each])):
+        by_number.setdefault(len(where[design]), []).append(design)
+    (most, first), *less = by_number.items()
+    begin = f"{listed(first)} in {counted(most, 'scenario')}"
+    return ", ".join([begin, *numbered(less, is_all=len(where) == len(designs))])
 
 
 def _with_figures(where: Mapping[str, Mapping[str, str]]) -> str:

@@ -24,10 +24,11 @@ from comparison.report.markup import render
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
-from comparison.report.sections.found import findings
+from comparison.report.sections.first import first
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import Column, lanes, marks_for
+from comparison.report.sections.overview import PRICES, judged
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
 from comparison.report.summaries.figures import (
@@ -40,7 +41,9 @@ from comparison.report.summaries.figures import (
     inapplicable,
     warnings_of,
 )
+from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.repeats import columns_of
+from comparison.results import promises
 from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.printable import printable_all
 
@@ -49,9 +52,10 @@ if TYPE_CHECKING:
 
     from comparison.report.sections.bystanders import Latencies
     from comparison.report.sections.differences import Differences
-    from comparison.report.sections.found import Finding
+    from comparison.report.sections.first import First
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
+    from comparison.report.sections.overview import Judged
     from comparison.report.sections.tables import Tables
     from comparison.report.view.model import RunView
     from comparison.results.result import Result, Scenario
@@ -82,7 +86,7 @@ _CLASSES = {
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
-BYTES_MAX, MARKS_LEAST = 3_000_000, 20
+BYTES_MAX, MARKS_LEAST = 8_000_000, 20
 
 
 class _Scenario(NamedTuple):
@@ -91,8 +95,8 @@ class _Scenario(NamedTuple):
     name: str
     anchor: str
     verdict: str
-    outcomes: dict[str, str]  #: by design; '' where it was not run
-    findings: Sequence[Finding]
+    judged: Mapping[str, Judged]  #: by design
+    first: First
     about: Mapping[str, Any]
     circumstances: str
     warnings: list[str]
@@ -152,6 +156,9 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differen
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
             outcome=result.verdict,
+            title=differences.title if differences else _title(result),
+            rule=RULE,
+            prices=PRICES,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,
@@ -172,14 +179,15 @@ def _scenario(
     marks_max: int,
 ) -> _Scenario:
     name = scenario.scenario
+    missing = {design: why for (of, design), why in inapplicable(result).items() if of == name}
     by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
     seen = [run for run in runs if run.design in by_design]
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
         verdict=scenario.verdict,
-        outcomes=_outcomes(name, runs, result),
-        findings=findings(name, runs, by_design),
+        judged=judged(scenario, runs, result, missing),
+        first=first(name, runs, by_design, missing, marks_max),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
@@ -196,11 +204,9 @@ def _scenario(
     )
 
 
-def _outcomes(scenario: str, runs: Sequence[Run], result: Result) -> dict[str, str]:
-    designs = dict.fromkeys(run.design for run in result.runs)
-    verdicts = {run.design: str(run.verdict) for run in runs}
-    why = inapplicable(result)
-    return {design: verdicts.get(design, NOT_APPLICABLE if (scenario, design) in why else "") for design in designs}
+def _title(result: Result) -> str:
+    said = promises.title(result)
+    return said[:1].upper() + said[1:]
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from comparison.results.keys import GROUP_REQUESTS
+from comparison.results.keys import AUTHORITY_REQUESTS, GROUP_REQUESTS
 from comparison.results.outcomes import Kind, VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.refusals import Refusal  # noqa: TC001
 
@@ -172,9 +172,21 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.converge_ms is None or self.lasted_ms is None else self.converge_ms - self.lasted_ms
 
     @property
+    def converge_healed_ms(self) -> float | None:
+        """As `converge_ms`, of a fault that lasted since its heal; 0: it had settled by then."""
+        after_heal_ms = self.settled_after_heal_ms
+        return self.converge_ms if after_heal_ms is None else max(0.0, after_heal_ms)
+
+    @property
     def group_requests(self) -> int:
         """Requests by which members of a classic group rebalance."""
         return sum(count for api, count in self.requests.items() if api in GROUP_REQUESTS)
+
+    @property
+    def authority_requests(self) -> int:
+        """What members asked of the coordinator and of ZooKeeper for this change."""
+        of_coordinator = sum(count for api, count in self.requests.items() if api in AUTHORITY_REQUESTS)
+        return of_coordinator + self.zk_reads + self.zk_writes
 
     @property
     def added_ms(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from comparison.results.metrics import Meaning  # noqa: TC001 - msgspec reads the annotations
+from comparison.results.meanings import Meaning  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the annotations
 
 SWEEP_SCHEMA_VERSION = 1

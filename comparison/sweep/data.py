@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.results import keys
 from comparison.results.keys import COMPLETE, SIZING
+from comparison.results.meanings import Meaning
 from comparison.results.metrics import (
     APPLICATION_ERRORS,
     AUTHORITY_REQUESTS,
@@ -22,7 +22,6 @@ from comparison.results.metrics import (
     METRICS,
     SWEEP_CHANGE_METRICS,
     SWEEP_METRICS,
-    Meaning,
 )
 from comparison.results.result import Spread
 from comparison.results.run import Run
@@ -42,7 +41,6 @@ from comparison.sweep.grid import DESIGN, SCENARIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.results.run import Change
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
@@ -137,13 +135,7 @@ def _observations(cell: Cell, run: Run | CountedRun) -> Iterator[_Observation]:
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
         if cell.by:
-            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", _authority_requests(change))
-
-
-def _authority_requests(change: Change) -> int:
-    """What members asked of the coordinator and of ZooKeeper for this change."""
-    of_coordinator = sum(change.requests.get(api, 0) for api in keys.AUTHORITY_REQUESTS)
-    return of_coordinator + change.zk_reads + change.zk_writes
+            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", change.authority_requests)
 
 
 def _cells(

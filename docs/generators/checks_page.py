@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures import with_settings
 from comparison.pipeline.figures.deciding import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
-from comparison.results.promises import PROMISES
+from comparison.results.promised import PROMISES
 from comparison.scenarios.plan.catalogue import naming
 from comparison.scenarios.plan.wording import summary_of
 from docs.generators.pages import DOCS, filled, markdown_table

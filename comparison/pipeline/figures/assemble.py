@@ -141,14 +141,14 @@ def _parameters(measured: Measured) -> dict[str, Any]:
 
 
 def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
-    converged = [change.converge_ms for change in changes]
+    was_healed = any(change.lasted_ms is not None for change in changes)
     moved = [(change.moved, change.moved_minimum) for change in changes]
     all_known, minimum_known = (bool(moved) and all(pair[place] is not None for pair in moved) for place in (0, 1))
     return {
-        "converge_ms": max((ms for ms in converged if ms is not None), default=None)
-        if all(ms is not None for ms in converged)
-        else None,
+        "converge_ms": _longest(change.converge_ms for change in changes),
+        "converge_healed_ms": _longest(change.converge_healed_ms for change in changes) if was_healed else None,
         "rounds": sum(change.rounds for change in changes) if changes else None,
+        "authority_requests": sum(change.authority_requests for change in changes) if changes else None,
         **{name: whole.figure(name) for name in COUNTS},
         **_ownership_metrics(measured),
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
@@ -162,6 +162,12 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         **_commit_metrics(measured, whole),
         **bystander_metrics(measured),
     }
+
+
+def _longest(times: Iterable[float | None]) -> float | None:
+    """None if one of them is not known, or if there is none."""
+    known = list(times)
+    return None if None in known else max((ms for ms in known if ms is not None), default=None)
 
 
 def _sum_of_known(values: Iterable[float | None]) -> float | None:

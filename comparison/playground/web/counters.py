@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.playground.messages import Counters
-from comparison.results.metrics import METRICS, Of
+from comparison.results.meanings import Of
+from comparison.results.metrics import METRICS
 from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:

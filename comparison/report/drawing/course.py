@@ -24,7 +24,7 @@ def course(panel: Panel) -> Block:
     """What was done to the group, and its generations."""
     view, scale = panel.view, panel.scale
     block = Block("course", f"Faults, changes and rebalances in {view.design}")
-    labels = list(_labels(view))
+    labels = disturbances_named(view)
     free = [0.0] * _LINES_MAX
     for at_ms, label in labels:
         x = scale.share(at_ms) * USUAL_WIDTH
@@ -43,7 +43,8 @@ def course(panel: Panel) -> Block:
     return block
 
 
-def _labels(view: RunView) -> list[tuple[float, str]]:
+def disturbances_named(view: RunView) -> list[tuple[float, str]]:
+    """When each fault began and ended and each change was made, in order."""
     found = []
     for fault in view.faults:
         name = f"{fault.fault} {fault.target}".strip()

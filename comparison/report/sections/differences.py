@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.sections.evidence import anchor_of
 from comparison.report.summaries.differences import (
     Sides,
     change_of,
@@ -35,6 +34,7 @@ _CLASSES = {"worse": "bad", "better": "good"}
 class FigureRow(NamedTuple):
     """A figure of both sides, each with its range; `judgement` says whether the change is for the worse."""
 
+    name: str
     label: str
     meaning: str
     values: Sequence[tuple[str, str]]
@@ -47,7 +47,6 @@ class PairRows(NamedTuple):
     """What differs of a scenario in a design; `told` are promises and checks, each with whether it is worse."""
 
     name: str
-    anchor: str
     told: Sequence[tuple[str, bool]]
     figures: Sequence[FigureRow]
     left_out: str
@@ -119,7 +118,6 @@ def _counted(differing: Sequence[PairDifference], found: Difference) -> str:
 def _pair(pair: PairDifference, sides: Sides) -> PairRows:
     return PairRows(
         name=str(pair.place),
-        anchor=anchor_of(str(pair.place)),
         told=[*promises_of(pair), *checks_of(pair, sides)],
         figures=[_row(each) for each in shown_figures(pair)],
         left_out=left_out_of(pair),
@@ -129,6 +127,7 @@ def _pair(pair: PairDifference, sides: Sides) -> PairRows:
 def _row(each: FigureDifference) -> FigureRow:
     judgement = judgement_of(each)
     return FigureRow(
+        name=each.figure,
         label=label_of(each.figure),
         meaning=f"{each.figure}: {METRICS[each.figure].meaning}",
         values=[median_and_range(each.before), median_and_range(each.after)],

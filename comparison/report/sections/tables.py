@@ -59,6 +59,7 @@ class ChangeRow(NamedTuple):
 class FigureRow(NamedTuple):
     """One metric of all designs; each cell has its range over the repeats, and its ratio to the first design's."""
 
+    name: str
     label: str
     meaning: str
     part: bool  #: of the metric above
@@ -144,7 +145,7 @@ def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
             beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
             cells.append((number(value), (spread_of(run, name), beside)))
         metric = METRICS[name]
-        yield FigureRow(metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
+        yield FigureRow(name, metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
 
 
 def _reasons(run: Run) -> RunReasons:

@@ -8,7 +8,8 @@ from comparison.differences.figures import Differs, by_chance
 from comparison.report.summaries.figures import KINDS, number
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import Kind, VerdictOutcome
-from comparison.results.promises import PROMISES, PromiseOutcome
+from comparison.results.promised import PROMISES
+from comparison.results.promises import PromiseOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from comparison.report.sweep.panels import Panel
-    from comparison.results.metrics import Meaning
+    from comparison.results.meanings import Meaning
     from comparison.results.sweep import AxisData, CellData, SweepData
 
 #: The file may not load anything.

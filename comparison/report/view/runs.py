@@ -19,6 +19,7 @@ from comparison.report.view.model import (
     Round,
     RunView,
     Stretch,
+    joined,
 )
 from comparison.report.view.naming import MemberNames, place_of
 from comparison.report.view.over_time import course_of, joined_of, rebalances_of
@@ -208,19 +209,9 @@ def _overlaps(segments: Iterable[Row], delivering: Sequence[Holding]) -> Iterato
         for row in segments
         if row["view"] == DELIVERING and row["counts_as_overlap"]
     ]
-    for low, high in _joined(rows):
+    for low, high in joined(rows):
         members = (each.member for each in delivering if each.from_ms < high and each.until_ms > low)
         yield Overlap(low, high, tuple(dict.fromkeys(members)))
-
-
-def _joined(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
-    for low, high in sorted(stretches):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found
 
 
 def _gaps(segments: Iterable[Row], view: str) -> tuple[Stretch, ...]:

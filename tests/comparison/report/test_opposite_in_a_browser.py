@@ -113,7 +113,7 @@ def test_name_and_tools_stay_in_sight_and_cover_nothing_that_has_the_focus(
 ) -> None:
     with visit(browser, report, viewport=viewport) as seen:
         page = seen.page
-        page.locator(".twin summary").first.scroll_into_view_if_needed()
+        page.locator(".lanes .twin summary").first.scroll_into_view_if_needed()
         page.mouse.wheel(0, 300)
         expect(page.locator(".bar")).to_be_in_viewport()
         bar = page.locator(".bar").bounding_box()

@@ -84,7 +84,7 @@ def test_page_is_whole_without_its_script(browser: Any, report: Path) -> None:
         page.get_by_text("one lane per member").click()
         assert page.locator(".members:visible").count() == 2
         assert page.locator(".partitions:visible").count() == 0
-        page.locator(".twin summary").first.click()
+        page.locator(".lanes .twin summary").first.click()
         assert page.locator(".twin td", has_text="m1 and m2 3.00…6.50").is_visible()
 
 
@@ -272,6 +272,15 @@ def test_finding_leads_to_the_lane_and_the_moment(browser: Any, report: Path) ->
     with visit(browser, report) as seen:
         page = seen.page
         page.get_by_role("link", name="zookeeper: t-0 at 3.0 s").first.click()
+        from_s, until_s = window_of(page)
+        assert from_s < 3.0 < 6.5 < until_s
+        assert page.locator("select.partition").input_value() == "t-0"
+
+
+def test_figure_of_the_first_table_leads_to_the_lane_and_the_moment(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.get_by_role("link", name="two delivering in zookeeper: 3.5 partition-s, should be 0").click()
         from_s, until_s = window_of(page)
         assert from_s < 3.0 < 6.5 < until_s
         assert page.locator("select.partition").input_value() == "t-0"

@@ -41,7 +41,7 @@ def test_what_differs_stands_first_and_leads_to_both_sides_on_one_axis(browser: 
         first = page.locator("main > section").first
         assert "promise, one member delivers a partition: broken (two delivering" in first.inner_text()
         assert "Only before: split-brain in eager." in first.inner_text()
-        headings = first.locator("table").last.locator("thead th").all_inner_texts()
+        headings = first.locator("table.data").last.locator("thead th").all_inner_texts()
         assert headings == ["figure", "before", "after", "change"]
         first.locator("h3 a").click()
         boxes = [page.locator(f"#{each} .partitions .plot").bounding_box() for each in SIDES]
@@ -54,7 +54,7 @@ def test_what_differs_stands_first_and_leads_to_both_sides_on_one_axis(browser: 
 
 def test_without_the_script_it_says_the_same(browser: Any, page_of_two: Path) -> None:
     with visit(browser, page_of_two, java_script_enabled=False) as seen:
-        assert seen.page.locator("#differences table").last.is_visible()
+        assert seen.page.locator("#differences table.data").last.is_visible()
         for side in SIDES:
             assert seen.page.locator(f"#{side} .partitions").first.is_visible()
 
