@@ -39,7 +39,7 @@ def test_what_differs_stands_first_and_leads_to_both_sides_on_one_axis(browser: 
         page = seen.page
         assert page.locator("h1").inner_text().startswith("Before and after: ")
         first = page.locator("main > section").first
-        assert "promise, one member delivers a partition: broken (two delivering" in first.inner_text()
+        assert "promise, only the owner delivers: broken (two delivering" in first.inner_text()
         assert "Only before: split-brain in eager." in first.inner_text()
         headings = first.locator("table.data").last.locator("thead th").all_inner_texts()
         assert headings == ["figure", "before", "after", "change"]
