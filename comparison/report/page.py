@@ -43,8 +43,8 @@ from comparison.report.summaries.figures import (
 )
 from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.repeats import columns_of
+from comparison.report.summaries.two_verdicts import CLASSES
 from comparison.results import promises
-from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
@@ -77,12 +77,6 @@ SCRIPTS = (
     "tables",
     "start",
 )
-_CLASSES = {
-    VerdictOutcome.EXPECTED: "good",
-    VerdictOutcome.UNKNOWN: "doubt",
-    VerdictOutcome.NOT_EXPECTED: "bad",
-    NOT_APPLICABLE: "faint",
-}
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
@@ -144,7 +138,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differen
             script=Markup(script),  # ours
             painted=painted,
             **PALETTE,
-            classes=_CLASSES,
+            classes=CLASSES,
             marks=MARKS,
             legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
             kinds=KINDS,
@@ -200,7 +194,7 @@ def _scenario(
         ),
         growth=grown(name, result),
         waited=waited(runs),
-        tables=tables(runs),
+        tables=tables(runs, promises.by_design(scenario, result)),
     )
 
 

@@ -198,6 +198,17 @@ def test_every_file_of_the_script_is_on_the_page() -> None:
     assert all(path.read_text(encoding="utf-8") in text for path in folder.iterdir())
 
 
+def test_each_design_has_both_verdicts_and_what_broke_a_promise() -> None:
+    """As the model says stands in the title, and again only where a design differs from it."""
+    foreseen = judge(run("pause", moved_back=3.0, stale_writes=2.0, two_delivering_partition_s=1.5))
+    cut = judge(run("pause", "eager", outcome="interrupted"))
+    text = " ".join(_Reader(page(compose([foreseen, cut]))).text.split())
+    assert "zookeeper: + as expected, ! broke 3 of 9 promises" in text
+    assert "! broken: no offset moves back: offsets moved back: 3" in text
+    assert "eager: ? promises unknown" in text
+    assert "no member gives up, every member gets in: the run did not go to its end" in text
+
+
 def test_page_needs_no_spark() -> None:
     code = "import sys; import comparison.report.page; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
