@@ -93,7 +93,7 @@ def _pair(difference: Difference, pair: PairDifference, *, with_all: bool) -> It
     if figures:
         yield _figures(difference, figures)
     if not with_all and (text := left_out_of(pair)):
-        yield Text(f"{text} (--all-figures)", style="dim")
+        yield Text(f"{text} (--details)", style="dim")
     yield Text()
 
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.sections.bystanders import Latencies
+    from comparison.report.sections.differences import Differences
     from comparison.report.sections.first import First
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
@@ -99,8 +100,16 @@ class _Scenario(NamedTuple):
     tables: Tables
 
 
-def page(result: Result, views: Sequence[RunView | None] | None = None, about: About | None = None) -> str:
-    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn."""
+def page(
+    result: Result,
+    views: Sequence[RunView | None] | None = None,
+    about: About | None = None,
+    differences: Differences | None = None,
+) -> str:
+    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn.
+
+    Of two results side by side (`summaries.side_by_side`), what differs between them stands first.
+    """
     result, about = printable_all(result), about or About()
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
@@ -111,7 +120,7 @@ def page(result: Result, views: Sequence[RunView | None] | None = None, about: A
             _scenario(each, runs, result, by_path, about, marks_max)
             for each, runs in zip(result.scenarios, shown, strict=True)
         ]
-        text = _page(result, about, scenarios)
+        text = _page(result, about, scenarios, differences)
         over = len(text.encode()) / BYTES_MAX - 1
         if over <= 0 or marks_max <= MARKS_LEAST:
             return text
@@ -119,7 +128,7 @@ def page(result: Result, views: Sequence[RunView | None] | None = None, about: A
         marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
 
 
-def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
+def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differences: Differences | None = None) -> str:
     script = _script()
     rows = conditions(result, about)
     return str(
@@ -141,7 +150,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
             outcome=result.verdict,
-            title=_title(result),
+            title=differences.title if differences else _title(result),
             rule=RULE,
             prices=PRICES,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
@@ -149,6 +158,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             conditions=rows,
             conditions_text=as_text(rows),
             scenarios=scenarios,
+            differences=differences,
             anchor_of=anchor_of,
         )
     )

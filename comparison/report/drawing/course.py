@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from comparison.report.drawing.layout import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Label, Row
 from comparison.report.drawing.panel import disturbances
 from comparison.results.run import MOMENT_MS
-from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
     from comparison.report.drawing.panel import Panel
@@ -61,8 +60,7 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
     if not view.rounds:
         return
     numbered = any(each.generation is not None for each in view.rounds)
-    kind = "epoch" if view.design in RECONCILING else "generation"
-    block.name(kind if numbered else "rebalances", block.height + 11)
+    block.name(view.numbered_by if numbered else "rebalances", block.height + 11)
     row = Row(block.height + 1, _STEP - 4, "the group", REBALANCES)
     bars = Bars(scale)
     for each in view.rounds:

@@ -17,9 +17,11 @@ RULE = (
 
 
 def worst_and_best(runs: Sequence[Run]) -> tuple[Run, Run] | None:
-    """By the rule, of equals the first; None of fewer than two."""
+    """By the rule, of equals the first, and of two both in their order; None of fewer than two."""
     if len(runs) < 2:
         return None
+    if len(runs) == 2:
+        return runs[0], runs[1]
     worst = max(runs, key=_badness)
     return worst, min((run for run in runs if run is not worst), key=_badness)
 

@@ -39,8 +39,12 @@ CHANGE_COLUMNS = {name: metric.heading for name, metric in CHANGE_METRICS.items(
 
 
 def circumstances(runs: Sequence[Run]) -> str:
-    """The settings that all designs shared."""
-    parameters = runs[0].parameters
+    """The settings that all of them shared."""
+    parameters = {
+        name: value
+        for name, value in runs[0].parameters.items()
+        if all(run.parameters.get(name) == value for run in runs)
+    }
     named = [
         f"{parameters[name]} {name.removesuffix('s') if parameters[name] == 1 else name}"
         for name in ("members", "partitions", "brokers")

@@ -208,6 +208,7 @@ class RunView:
     began_ms: float
     ended_ms: float
     left_out: Mapping[str, int]  #: rows that were too many to read, by table
+    numbered_by: str = "generation"  #: what numbers the rounds
     path: str = ""  #: of the run's folder
     conversations: tuple[Conversation, ...] = ()
     events: tuple[RawEvent, ...] = ()  #: without those that come by the thousand

@@ -49,12 +49,12 @@ def test_what_differs_is_shown_and_the_rest_is_counted(slower: tuple[Path, Path]
     assert "settled after, ms (worst)       302       602     +99%   worse" in text
     assert "lost" not in text
     assert "not shown: " in text
-    assert "records delivered: lost" in output_of(diff, *slower, "--all-figures")
+    assert "records delivered: lost" in output_of(diff, *slower, "--details")
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_it_fits_the_terminal(slower: tuple[Path, Path], columns: int) -> None:
-    lines = output_of(diff, *slower, "--all-figures", "--worse-than", "20%", code=1, columns=columns).splitlines()
+    lines = output_of(diff, *slower, "--details", "--worse-than", "20%", code=1, columns=columns).splitlines()
     paths = {str(folder) for folder in slower}
     assert [line for line in lines if len(line) > columns and not any(path in line for path in paths)] == []
 
