@@ -12,7 +12,9 @@ class Exit(IntEnum):
     """Exit codes of every command."""
 
     AS_EXPECTED = 0  #: every verdict is as expected, or the command succeeded
-    NOT_AS_EXPECTED = 1  #: a verdict is not as expected, or what a status command asks about is not running
+    #: A verdict is not as expected, something is worse than `diff` allows, or what a status command asks about is not
+    #: running.
+    NOT_AS_EXPECTED = 1
     UNKNOWN = 2  #: a verdict could not be reached
     #: Ctrl-C or SIGTERM; a run's traces are kept but not analysed. What runs until then ends with 0 if it was at work.
     INTERRUPTED = 130

@@ -16,12 +16,13 @@ import yaml
 
 from docs.site import hook
 from tests.support.pages.browser import DESKTOP, PHONE
+from tests.support.pages.fault_tables import cards
 from tests.test_tidy import PACKAGES, ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 #: Shown in a browser: the start with a wide table, pictures in two colours, a diagram, code.
-LOOKED_AT = ("index", "results", "history", "source/kernel/zookeeper/paths.py")
+LOOKED_AT = ("index", "results", "history", "concepts", "coordinator-weaknesses", "source/kernel/zookeeper/paths.py")
 #: Of the theme: the navigation of each block of code is called alike, and a wide table scrolls in an element that
 #: browsers make focusable by themselves.
 NOT_OURS = {"rules": {name: {"enabled": False} for name in ("landmark-unique", "scrollable-region-focusable")}}
@@ -168,6 +169,47 @@ def test_a_picture_in_two_colours_becomes_two() -> None:
     )
 
 
+def test_proposals_tickets_and_wiki_pages_become_links() -> None:
+    """But in links, code and headings; and of KIP-5, nothing is known."""
+    text = hook.with_sources(
+        "<h2>KIP-345</h2><p>KIP-345 (KAFKA-7641), KIP-5, <code>KIP-345</code>, "
+        '<a href="x">KIP-345</a>, KIP-792 and <em>Central Consumer Coordination</em></p>'
+    )
+    page = "https://cwiki.apache.org/confluence/display/KAFKA/"
+    assert re.findall(r'<a class="source" href="([^"]+)"(?: title="([^"]*)")?>([^<]+)</a>', text) == [
+        (
+            f"{page}KIP-345%3A+Introduce+static+membership+protocol+to+reduce+consumer+rebalances",
+            "KIP-345: Introduce static membership protocol to reduce consumer rebalances",
+            "KIP-345",
+        ),
+        ("https://issues.apache.org/jira/browse/KAFKA-7641", "", "KAFKA-7641"),
+        (
+            "https://cwiki.apache.org/confluence/pages/viewpage.action?pageId=191336614",
+            "KIP-792: Add &quot;generation&quot; field into consumer protocol",
+            "KIP-792",
+        ),
+        (
+            f"{page}Central+Consumer+Coordination",
+            "Central Consumer Coordination, Kafka&#x27;s wiki",
+            "Central Consumer Coordination",
+        ),
+    ]
+    assert "KIP-5, <code>KIP-345</code>" in text
+
+
+@pytest.mark.parametrize("page", [*(f"docs/{page}" for page in PAGES), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_what_a_page_names_is_known(page: str) -> None:
+    """A proposal or ticket that is in no list would stay without a link, or is a slip of the pen."""
+    named = hook.named((ROOT / page).read_text(encoding="utf-8"))
+    assert sorted({name for name in named if name not in hook.sources()}) == []
+
+
+def test_sources_that_no_page_names_are_not_listed() -> None:
+    pages = [*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [name for name in hook.sources() if not re.search(rf"\b{re.escape(name)}\b", text)] == []
+
+
 def test_a_notebook_becomes_text_and_code() -> None:
     page = hook.source_page("docs/examples/waits.ipynb")
     assert "\n``` python\n" in page
@@ -209,8 +251,7 @@ def test_figures_of_the_readme_stand_in_the_docs() -> None:
 
 
 def test_the_readme_counts_the_weaknesses() -> None:
-    table = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|", (DOCS / "weaknesses.md").read_text("utf-8"), re.MULTILINE)
-    fixes = [fix for fix in table if fix != "Fixed by"]
+    fixes = [card["Fixed by"] for card in cards(DOCS / "weaknesses.md")]
     never = [fix for fix in fixes if re.search(r"\bnever\b", fix)]
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert "Of 27 weaknesses of the ZooKeeper consumer" in readme

@@ -13,12 +13,15 @@ import click
 from rich.console import Console
 
 from comparison.cli.documents import print_document
-from comparison.cli.options import form_option, quiet_option
+from comparison.cli.log_options import is_verbose
+from comparison.cli.options import form_option, quiet_option, with_options
 from comparison.cli.report_file import REPORT, left_out, shown_of, write_report
 from comparison.cli.sources import output_folder, runs_in, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import interrupts_wait
+from comparison.report.brief import render_brief
+from comparison.report.junit import junit
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import RESULT
@@ -28,6 +31,7 @@ from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.platform.full_disk import full_disk_named
 from kernel.platform.places import exists, is_in_store
 from kernel.platform.store_faults import explained
+from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +56,35 @@ class Analysed(NamedTuple):
 
     result: Result
     unshown: Sequence[Unshown]
+
+
+class Showing(NamedTuple):
+    """How a command shows its result."""
+
+    form: str
+    details: bool
+    junit: Path | None
+
+
+#: How to show a result; `chosen_showing` takes them out of a command's options.
+showing_options = with_options(
+    form_option,
+    click.option("--details", is_flag=True, help="Print every change, figure and check; so does -v."),
+    click.option(
+        "--junit",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Also write the verdicts as JUnit XML, for CI servers.",
+    ),
+)
+
+
+def chosen_showing(options: dict[str, Any]) -> Showing:
+    """What the options of `showing_options` say. Raises a usage error for a file in a folder that is not there."""
+    showing = Showing(options.pop("form"), options.pop("details"), options.pop("junit"))
+    if showing.junit is not None and not showing.junit.resolve().parent.is_dir():
+        raise click.UsageError(f"--junit {showing.junit}: there is no folder {showing.junit.parent}")
+    return showing
 
 
 @contextmanager
@@ -160,23 +193,37 @@ def not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def shown(analysed: Analysed, form: str) -> int:
-    """Print the result to standard output; the exit code for its verdicts, or for runs that cannot be shown."""
+def shown(analysed: Analysed, showing: Showing) -> int:
+    """Print the result to standard output; the exit code for its verdicts, or for runs that cannot be shown.
+
+    Raises `EnvironmentFault` if a file that was asked for cannot be written.
+    """
     result, unshown = analysed
-    if form == "json":
+    if showing.form == "json":
         print_document(result)
     else:
-        console = Console()
-        text, others = shown_of([(result, Path())], lambda some: render(printable_all(some[0][0]), console))
+        console, show = Console(), render if showing.details or is_verbose() else render_brief
+        text, others = shown_of([(result, Path())], lambda some: show(printable_all(some[0][0]), console))
         console.file.write(text)
         unshown = list({each.path: each for each in (*others, *unshown)}.values())
+    if showing.junit is not None:
+        _write_junit(result, showing.junit)
     return left_out(unshown) or _EXITS[result.verdict]
+
+
+def _write_junit(result: Result, path: Path) -> None:
+    try:
+        with whole_file(path, named=True) as file:
+            file.write_bytes(junit(result))
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write {path}: {error.strerror}. Choose another with --junit") from error
 
 
 @click.command(
     epilog="""\b
 Examples:
   rebalance-lab analyze runs/latest
+  rebalance-lab analyze runs/latest --details      every figure and check
   rebalance-lab analyze runs/latest/crash --format json
   rebalance-lab analyze 'runs/2026*' --output all
   rebalance-lab analyze hdfs://10.0.0.4/runs s3a://bucket/runs \\
@@ -186,24 +233,24 @@ Examples:
 )
 @click.argument("sources", metavar="RUNS...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", help="Folder for the results, or its URI.  [default: RUNS, if one]")
-@form_option
+@showing_options
 @quiet_option
 @click.option("--again", is_flag=True, help="Also read runs that have not changed since their last analysis.")
 @cluster_options
-def analyze(sources: tuple[str, ...], output: str | None, form: str, quiet: bool, again: bool, **options: Any) -> int:
+def analyze(sources: tuple[str, ...], output: str | None, quiet: bool, again: bool, **options: Any) -> int:
     """Analyse finished runs from their traces.
 
     RUNS are folders of runs, or with runs in them; patterns of such folders, in quotes; and URIs of such folders in
     stores that Spark reads and writes: file://, hdfs:// and s3a:// (docs/cluster.md). What an earlier analysis found of
     runs that have not changed is kept.
     """
-    found = sources_of(sources)
+    showing, found = chosen_showing(options), sources_of(sources)
     folder, run_dirs, spark = output_folder(output, found), runs_in(found), chosen_spark(options)
 
     def say(text: str) -> None:
         if not quiet:
             click.echo(text, err=True)
 
-    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, bundles=found), form)
+    code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, bundles=found), showing)
     say(f"report: {folder / REPORT}")
     return code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comparison.cli.analysis import analysed, shown
+from comparison.cli.analysis import analysed, chosen_showing, showing_options, shown
 from comparison.cli.complaints import OneOf
 from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require_logs, require_zookeeper
 from comparison.cli.interrupted import after_interrupt
@@ -18,7 +18,6 @@ from comparison.cli.options import (
     chosen_links,
     design_option,
     dry_run_option,
-    form_option,
     link_option,
     output_option,
     plugin_option,
@@ -138,7 +137,7 @@ experiment_options = with_options(
         help="Folder of a running server's transaction log, for the verdicts. Repeat it for each server.",
     ),
     output_option,
-    form_option,
+    showing_options,
     dry_run_option,
     quiet_option,
     spark_options,
@@ -196,9 +195,10 @@ def compare(names: tuple[str, ...], smoke: bool, everything: bool, designs: tupl
 def experiment(name: str, names: Sequence[str], designs: Sequence[str], options: dict[str, Any]) -> int:
     """Plan the runs, perform, analyse and report them; the exit code."""
     settings = split_pairs(options.pop("pairs"))
-    root, form, dry_run, quiet, zookeeper, simulated, repeats, logs = (
+    showing = chosen_showing(options)
+    root, dry_run, quiet, zookeeper, simulated, repeats, logs = (
         options.pop(key)
-        for key in ("output", "form", "dry_run", "quiet", "zookeeper", "simulated", "repeats", "zookeeper_logs")
+        for key in ("output", "dry_run", "quiet", "zookeeper", "simulated", "repeats", "zookeeper_logs")
     )
     require_modelled(zookeeper, simulated=simulated)
     options["links"] = chosen_links(options["links"], simulated=simulated)
@@ -225,7 +225,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
     if dry_run:
         left = [LeftOut(title=f"{each.scenario} · {each.design}", reason=each.reason) for each in without]
         shown_plan = _plan_shown(summary, planned, left, zookeeper, f"{root}/<time>-{name}", simulated=simulated)
-        show_plan(shown_plan, form)
+        show_plan(shown_plan, showing.form)
         return Exit.AS_EXPECTED
     require_machine(*(descriptors_needed(scenario_named(each.scenario), each.parameters) for each in planned))
     if not quiet:
@@ -246,7 +246,7 @@ def experiment(name: str, names: Sequence[str], designs: Sequence[str], options:
         result = _performed(experiments, planned, spark, progress)
         if result is None:
             return Exit.INTERRUPTED
-    code = shown(result, form)
+    code = shown(result, showing)
     if not quiet:
         click.echo(f"report: {experiments.bundle / REPORT}; to repeat: {shlex.join(command)}", err=True)
     return code

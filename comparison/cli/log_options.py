@@ -7,7 +7,7 @@ import click
 from comparison.cli.complaints import OneOf
 from comparison.logs import LEVEL_VARIABLE, LEVELS, set_level
 
-_LEVEL = "log_level"
+_LEVEL, _VERBOSE = "log_level", "rebalance_lab.verbose"
 
 
 def with_log_options(command: click.Command) -> click.Command:
@@ -20,9 +20,15 @@ def with_log_options(command: click.Command) -> click.Command:
     return command
 
 
+def is_verbose() -> bool:
+    """Whether -v was given to the command that is running."""
+    return bool(click.get_current_context().meta.get(_VERBOSE))
+
+
 def _verbose_option() -> click.Option:
-    def callback(_context: click.Context, _parameter: click.Parameter, count: int) -> None:
+    def callback(context: click.Context, _parameter: click.Parameter, count: int) -> None:
         if count:
+            context.meta[_VERBOSE] = True
             set_level("INFO" if count == 1 else "DEBUG")
 
     text = "Log decisions to standard error, in the words of Kafka's clients; -vv also logs what is sent."

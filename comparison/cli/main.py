@@ -46,6 +46,7 @@ COMMANDS = {
     "settings": Command("comparison.cli.settings", "List the settings with their defaults, or describe one."),
     "analyze": Command("comparison.cli.analysis", "Analyse finished runs from their traces."),
     "report": Command("comparison.cli.report", "Write the report of analysed runs as one page."),
+    "diff": Command("comparison.cli.diff", "Compare two results of the same scenarios and designs."),
     "diagram": Command("comparison.cli.diagram", "Draw rebalances from a run's traces."),
     "trace": Command("comparison.cli.trace", "Write a run's events for Perfetto, or as JSON lines or Parquet."),
     "describe": Command("comparison.cli.describe", "Show the groups of a finished run at a moment."),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.report_file import REPORT, left_out, write_page
-from comparison.near_paths import holds_a_run, path_complaint
-from comparison.report.summaries.chosen import only
-from comparison.results.result import RESULT, read_result
-from kernel.errors import EnvironmentFault, UserError
-from kernel.platform.json_file import DamagedFile
+from comparison.cli.comparing import difference_of, have_common, names_option, sides_of
+from comparison.cli.given_results import result_of
+from comparison.cli.report_file import REPORT, page_written, write_comparison, write_page
+from kernel.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comparison.cli.report_file import Unshown
     from comparison.results.result import Result
 
 
@@ -26,7 +26,8 @@ Examples:
   rebalance-lab report runs/latest --open
   rebalance-lab report runs/latest/split-brain -o split-brain.html
   rebalance-lab report runs/20261123T111623Z-run runs/20261124T091200Z-run \\
-      -o both.html"""
+      -o both.html
+  rebalance-lab report before/latest after/latest -o difference.html"""
 )
 @click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
@@ -35,54 +36,39 @@ Examples:
     type=click.Path(path_type=Path),
     help="Write to this file.  [default: report.html beside the result.json of the only RUN]",
 )
+@names_option
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
-def report(folders: tuple[Path, ...], output: Path | None, is_opened: bool) -> int:
+def report(folders: tuple[Path, ...], output: Path | None, names: str | None, is_opened: bool) -> int:
     """Write the report of runs that were analysed before.
 
     RUN is a folder with a result.json, or a scenario's or run's folder in one. Give several to see them on one page.
+    Two that have the same scenario in the same design are compared, as `diff` does: give the one before first.
     """
-    found = [_result(folder) for folder in folders]
-    _require_distinct(found)
+    found = [result_of(folder) for folder in folders]
+    write = _writer(found, names)
     named = output is not None
     if output is None:
         home = found[0][1]
         if len(found) > 1 or folders[0].resolve() != home:
             raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
-    try:
-        code = left_out(write_page(found, output, named=named))
-    except OSError as error:
-        raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
+    code = page_written(lambda: write(output, named), output)
     click.echo(str(output))
     if is_opened and not webbrowser.open(output.resolve().as_uri()):
         click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
     return code
 
 
-def _result(folder: Path) -> tuple[Result, Path]:
-    """The result in a folder or the nearest one above, with the runs below the folder; and where it is."""
-    given, folder = folder, folder.resolve()
-    for home in (folder, *folder.parents[:3]):
-        path = home / RESULT
-        if not path.is_file():
-            continue
-        try:
-            result = read_result(path)
-        except DamagedFile as error:
-            raise UserError(f"{path} cannot be shown ({error.why}). {_remedy(home)}") from error
-        chosen = result if home == folder else only(result, lambda run: Path(run.path).is_relative_to(folder))
-        if chosen.runs:
-            return chosen, home
-    if not given.is_dir():
-        raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
-    raise UserError(f"no {RESULT} with a run in {folder}, or above it. {_remedy(folder)}")
-
-
-def _remedy(folder: Path) -> str:
-    """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
-    if not holds_a_run(folder):
-        return "Give a folder that `run` or `compare` created"
-    return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"
+def _writer(found: list[tuple[Result, Path]], names: str | None) -> Callable[[Path, bool], list[Unshown]]:
+    """What writes the page, given its file and whether the user has named it. Raises `UserError`."""
+    if len(found) == 2 and have_common(*found):
+        before, after = found
+        difference = difference_of(before, after, sides_of(names))
+        return lambda output, named: write_comparison(before, after, difference, output, named=named)
+    if names is not None:
+        raise UserError("--names is for two results with a scenario in the same design. Leave it out")
+    _require_distinct(found)
+    return lambda output, named: write_page(found, output, named=named)
 
 
 def _require_distinct(found: list[tuple[Result, Path]]) -> None:

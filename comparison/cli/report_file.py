@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -11,6 +12,7 @@ from comparison.cli.complaints import error_line
 from comparison.exits import Exit
 from comparison.report.summaries.chosen import only, together
 from comparison.wrong_data import WRONG_DATA, what_was_raised
+from kernel.errors import EnvironmentFault
 from kernel.platform.json_file import json_if_readable
 from kernel.platform.places import each_of, exists, is_in_store, is_uri, place_of, resolved, write_whole
 from kernel.platform.whole_file import whole_file
@@ -18,7 +20,9 @@ from kernel.trace.listed_file import RUN_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
+    from pathlib import Path
 
+    from comparison.differences.compared import Difference
     from comparison.results.result import Result
     from kernel.platform.places import Place
 
@@ -50,13 +54,26 @@ def write_page(results: Sequence[Located], output: Place, *, named: bool = False
     `named`: the user has named the file. A run that cannot be shown is left out, and returned with the reason. Raises
     TablesMissing, and OSError when the file cannot be written.
     """
-    text, unshown = shown_of(results, _page)
+    return _write(results, output, _page, named=named)
+
+
+def _write(
+    results: Sequence[Located], output: Place, show: Callable[[Sequence[Located]], str], *, named: bool
+) -> list[Unshown]:
+    text, unshown = shown_of(results, show)
     if is_in_store(output):
         write_whole(output, text.encode())
     else:
         with whole_file(output, named=named) as file:
             file.write_text(text, encoding="utf-8")
     return unshown
+
+
+def write_comparison(
+    before: Located, after: Located, difference: Difference, output: Place, *, named: bool = False
+) -> list[Unshown]:
+    """Write one page of two results side by side, as `write_page` does of several."""
+    return _write([before, after], output, lambda some: _comparison(some, difference), named=named)
 
 
 def shown_of(results: Sequence[Located], show: Callable[[Sequence[Located]], str]) -> tuple[str, list[Unshown]]:
@@ -73,6 +90,14 @@ def shown_of(results: Sequence[Located], show: Callable[[Sequence[Located]], str
         return show(_without(results, {each.path for each in unshown})), unshown
 
 
+def page_written(write: Callable[[], Sequence[Unshown]], output: Path) -> int:
+    """Write a page, and say what it lacks; the exit code. Raises `EnvironmentFault` when the file cannot be written."""
+    try:
+        return left_out(write())
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write {output}: {error.strerror}. Choose another file") from error
+
+
 def left_out(unshown: Sequence[Unshown]) -> int:
     """Say of each run why the report lacks it; the exit code for them."""
     for each in unshown:
@@ -87,9 +112,31 @@ def _page(results: Sequence[Located]) -> str:
     from comparison.report.view.runs import read_views
 
     views = [view for result, folder in results for view in read_views(result, folder)]
-    command, *others = _commands(results)
-    about = About(command, {**catalogue(), **_described(results)}, others)
+    command, *others = commands_of(results)
+    about = About(command, {**catalogue(), **described_of(results)}, others)
     return page(together([result for result, _ in results]), views, about)
+
+
+def _comparison(results: Sequence[Located], difference: Difference) -> str:
+    from comparison.report.page import page
+    from comparison.report.sections.differences import differences
+    from comparison.report.sections.done import About
+    from comparison.report.summaries.side_by_side import as_side, place_of_run
+    from comparison.report.view.runs import read_views
+
+    places = [pair.place for pair in difference.pairs]
+    sides, views = [], []
+    for (result, folder), side in zip(results, (difference.before, difference.after), strict=True):
+        kept = only(result, lambda run: place_of_run(run) in places)
+        sides.append(as_side(kept, side.name))
+        views += [
+            view and replace(view, scenario=run.scenario, design=run.design)
+            for view, run in zip(read_views(kept, folder), sides[-1].runs, strict=True)
+        ]
+    command, *others = commands_of(results)
+    known = {**catalogue(), **described_of(results)}
+    about = About(command, {str(place): known[place.scenario] for place in places if place.scenario in known}, others)
+    return page(together(sides), views, about, differences(difference))
 
 
 def _broken(results: Sequence[Located], show: Callable[[Sequence[Located]], str]) -> list[Unshown]:
@@ -109,7 +156,7 @@ def _without(results: Sequence[Located], paths: Container[str]) -> list[Located]
     return [(only(result, lambda run: run.path not in paths), folder) for result, folder in results]
 
 
-def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
+def commands_of(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     """The commands that made the runs, each once: those beside the results, and above the runs of other folders."""
     homes: dict[Place, None] = {}
     for result, folder in results:
@@ -122,7 +169,7 @@ def _commands(results: Sequence[Located]) -> list[Mapping[str, Any]]:
     return known[:COMMANDS_MAX] or [{}]
 
 
-def _described(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
+def described_of(results: Sequence[Located]) -> dict[str, Mapping[str, Any]]:
     """The scenarios by name, as their runs describe them."""
     found: dict[str, Mapping[str, Any]] = {}
     for result, folder in results:

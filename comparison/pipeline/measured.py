@@ -48,10 +48,11 @@ class ChangeStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """The runner began a fault of one process."""
+    """The runner began a fault of one process; `detail` may say how long it is to last."""
 
     t_ns: int
     target: str
+    detail: dict[str, Any] | None = None
 
 
 class FaultPeriod(msgspec.Struct, frozen=True, kw_only=True):
@@ -375,6 +376,7 @@ class Measured:
     final_offsets: FinalOffsets | None = None
     old_offsets_used: int | None = None  #: partitions of a recreated topic that were begun at one
     memberless_ns: int = 0  #: how long partitions were wanted by a group without members
+    left_unnamed: int = 0  #: partitions that should have had an owner at the end of the last change, and had none
     skips: list[Skip] = field(default_factory=list)
     standstills: Standstills | None = None  #: None: nobody traced which records waited when
     pauses: Pauses | None = None

@@ -75,19 +75,26 @@ class Partition(Struct, frozen=True, kw_only=True):
 
 
 class Counters(Struct, frozen=True, kw_only=True):
-    """Totals of one design since its group began; none of them counts the playground's own observer."""
+    """Figures of one design up to now, each as `comparison.results.metrics.METRICS` has it under the same name.
 
-    notifications: int = 0  #: watch events that members received
-    reads: int = 0  #: ZooKeeper operations of members that read
-    writes: int = 0  #: ... and those that change something
-    requests: int = 0  #: answers of brokers to members, without fetches
-    two_delivering_ms: int = 0  #: partition-milliseconds that two or more members delivered, as in the analysis
-    unowned_ms: int = 0  #: partition-milliseconds that no member claimed, since the group had formed
-    moved_back: int = 0  #: accepted commits of a smaller offset than the one before
-    refused: int = 0  #: commits that the authority refused
-    duplicates: int = 0  #: records delivered again
-    delivered: int = 0  #: records delivered, the duplicates included
-    rebalances: int = 0  #: completed by members
+    None of them counts the playground's own observer. Until ZooKeeper's log has been read, which is when the game has
+    ended, the commits that it stored are those that its members know of.
+    """
+
+    unowned_partition_s: float = 0
+    two_delivering_partition_s: float = 0
+    rebalances: int = 0
+    notifications: int = 0
+    zk_reads: int = 0
+    zk_writes: int = 0
+    group_requests: int = 0
+    heartbeats: int = 0
+    commit_requests: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    moved_back: int = 0
+    refused: int = 0
+    dropped: int = 0
 
 
 class Znode(Struct, frozen=True, kw_only=True):
@@ -104,6 +111,7 @@ class Coordinator(Struct, frozen=True, kw_only=True):
     """What the coordinator of a group says about it."""
 
     state: str = ""  #: one of the group's `states`; '' before the first
+    came_from: str = ""  #: the state before it
     since_ms: int = 0
     reason: str = ""  #: of the last change
     generation: int = 0

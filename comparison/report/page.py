@@ -24,10 +24,11 @@ from comparison.report.markup import render
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
-from comparison.report.sections.found import findings
+from comparison.report.sections.first import first
 from comparison.report.sections.glossary import COUNTED, glossary, of_changes, of_rows
 from comparison.report.sections.growth import grown
-from comparison.report.sections.lanes import lanes, marks_for
+from comparison.report.sections.lanes import Column, lanes, marks_for
+from comparison.report.sections.overview import PRICES, judged
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
 from comparison.report.summaries.figures import (
@@ -40,17 +41,21 @@ from comparison.report.summaries.figures import (
     inapplicable,
     warnings_of,
 )
+from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.repeats import columns_of
-from comparison.results.outcomes import VerdictOutcome
+from comparison.report.summaries.two_verdicts import CLASSES
+from comparison.results import promises
 from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comparison.report.sections.bystanders import Latencies
-    from comparison.report.sections.found import Finding
+    from comparison.report.sections.differences import Differences
+    from comparison.report.sections.first import First
     from comparison.report.sections.growth import Grown
     from comparison.report.sections.lanes import Lanes
+    from comparison.report.sections.overview import Judged
     from comparison.report.sections.tables import Tables
     from comparison.report.view.model import RunView
     from comparison.results.result import Result, Scenario
@@ -58,17 +63,24 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 #: The parts of the page's script in order. What is declared in one is known in all.
-SCRIPTS = ("elements", "block", "lanes", "pointer", "details", "raw", "sequences", "links", "keys", "tables", "start")
-_CLASSES = {
-    VerdictOutcome.EXPECTED: "good",
-    VerdictOutcome.UNKNOWN: "doubt",
-    VerdictOutcome.NOT_EXPECTED: "bad",
-    NOT_APPLICABLE: "faint",
-}
+SCRIPTS = (
+    "elements",
+    "block",
+    "pair",
+    "lanes",
+    "pointer",
+    "details",
+    "raw",
+    "sequences",
+    "links",
+    "keys",
+    "tables",
+    "start",
+)
 
 
 #: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
-BYTES_MAX, MARKS_LEAST = 3_000_000, 20
+BYTES_MAX, MARKS_LEAST = 8_000_000, 20
 
 
 class _Scenario(NamedTuple):
@@ -77,8 +89,8 @@ class _Scenario(NamedTuple):
     name: str
     anchor: str
     verdict: str
-    outcomes: dict[str, str]  #: by design; '' where it was not run
-    findings: Sequence[Finding]
+    judged: Mapping[str, Judged]  #: by design
+    first: First
     about: Mapping[str, Any]
     circumstances: str
     warnings: list[str]
@@ -88,8 +100,16 @@ class _Scenario(NamedTuple):
     tables: Tables
 
 
-def page(result: Result, views: Sequence[RunView | None] | None = None, about: About | None = None) -> str:
-    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn."""
+def page(
+    result: Result,
+    views: Sequence[RunView | None] | None = None,
+    about: About | None = None,
+    differences: Differences | None = None,
+) -> str:
+    """The whole file; `views` are those of the result's runs, and without them no lanes are drawn.
+
+    Of two results side by side (`summaries.side_by_side`), what differs between them stands first.
+    """
     result, about = printable_all(result), about or About()
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
@@ -100,7 +120,7 @@ def page(result: Result, views: Sequence[RunView | None] | None = None, about: A
             _scenario(each, runs, result, by_path, about, marks_max)
             for each, runs in zip(result.scenarios, shown, strict=True)
         ]
-        text = _page(result, about, scenarios)
+        text = _page(result, about, scenarios, differences)
         over = len(text.encode()) / BYTES_MAX - 1
         if over <= 0 or marks_max <= MARKS_LEAST:
             return text
@@ -108,7 +128,7 @@ def page(result: Result, views: Sequence[RunView | None] | None = None, about: A
         marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
 
 
-def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
+def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differences: Differences | None = None) -> str:
     script = _script()
     rows = conditions(result, about)
     return str(
@@ -118,7 +138,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             script=Markup(script),  # ours
             painted=painted,
             **PALETTE,
-            classes=_CLASSES,
+            classes=CLASSES,
             marks=MARKS,
             legend=", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()),
             kinds=KINDS,
@@ -130,11 +150,15 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario]) -> str:
             meanings_of_changes=of_changes(),
             meanings_of_rows=of_rows(),
             outcome=result.verdict,
+            title=differences.title if differences else _title(result),
+            rule=RULE,
+            prices=PRICES,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,
             conditions_text=as_text(rows),
             scenarios=scenarios,
+            differences=differences,
             anchor_of=anchor_of,
         )
     )
@@ -149,28 +173,34 @@ def _scenario(
     marks_max: int,
 ) -> _Scenario:
     name = scenario.scenario
+    missing = {design: why for (of, design), why in inapplicable(result).items() if of == name}
     by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
+    seen = [run for run in runs if run.design in by_design]
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
         verdict=scenario.verdict,
-        outcomes=_outcomes(name, runs, result),
-        findings=findings(name, runs, by_design),
+        judged=judged(scenario, runs, result, missing),
+        first=first(name, runs, by_design, missing, marks_max),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
-        lanes=lanes(name, list(by_design.values()), marks_max, additions(runs)),
+        lanes=lanes(
+            anchor_of(name),
+            [Column(anchor_of(name, run.design), run.design, by_design[run.design]) for run in seen],
+            marks_max,
+            seen,
+            additions(runs),
+        ),
         growth=grown(name, result),
         waited=waited(runs),
-        tables=tables(runs),
+        tables=tables(runs, promises.by_design(scenario, result)),
     )
 
 
-def _outcomes(scenario: str, runs: Sequence[Run], result: Result) -> dict[str, str]:
-    designs = dict.fromkeys(run.design for run in result.runs)
-    verdicts = {run.design: str(run.verdict) for run in runs}
-    why = inapplicable(result)
-    return {design: verdicts.get(design, NOT_APPLICABLE if (scenario, design) in why else "") for design in designs}
+def _title(result: Result) -> str:
+    said = promises.title(result)
+    return said[:1].upper() + said[1:]
 
 
 @cache

@@ -1,5 +1,6 @@
-"""A result on the terminal: one table per scenario with the designs side by side, then the reasons of each verdict.
+"""All of a result on the terminal: each scenario's tables with the designs side by side, and the reasons of verdicts.
 
+What is read first is `comparison.report.brief`.
 Works without a terminal, without colour and in 80 columns: colours only repeat what the words say.
 """
 
@@ -32,8 +33,11 @@ from comparison.report.summaries.figures import (
 )
 from comparison.report.summaries.repeats import columns_of, repeat_summary
 from comparison.report.summaries.throughput import SLOW, describe_waits, sparkline
+from comparison.report.summaries.two_verdicts import BAD, CLASSES, DOUBT, LEGEND, STYLES, promised
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.promises import by_design, title
+from comparison.results.wording import listed
 from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
 if TYPE_CHECKING:
@@ -41,15 +45,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
+    from comparison.report.summaries.two_verdicts import Promised
     from comparison.results.result import Result, Scenario
     from comparison.results.run import Change, Run
 
-_STYLES = {
-    VerdictOutcome.EXPECTED: "green",
-    VerdictOutcome.UNKNOWN: "yellow",
-    VerdictOutcome.NOT_EXPECTED: "bold red",
-    NOT_APPLICABLE: "dim",
-}
 #: With more designs, columns of ratios would leave no room for the figures.
 _RATIOS_MAX = 3
 #: With more designs, verdicts in words do not fit into 80 columns.
@@ -62,13 +61,13 @@ _SPARKS = 64
 
 def render(result: Result, console: Console) -> str:
     """What the console shows of a result."""
-    scenarios = (_scenario(each, columns_of(each, result), console.width) for each in result.scenarios)
-    return trimmed(console, *scenarios, _summary(result))
+    return trimmed(console, *(_scenario(each, result, console.width) for each in result.scenarios), _summary(result))
 
 
-def _scenario(scenario: Scenario, runs: Sequence[Run], width: int) -> RenderableType:
-    title = Text.assemble((scenario.scenario, "bold"), "  ", _verdict(scenario.verdict))
-    parts: list[RenderableType] = [Heading(title)]
+def _scenario(scenario: Scenario, result: Result, width: int) -> RenderableType:
+    runs, promises = columns_of(scenario, result), by_design(scenario, result)
+    heading = Text.assemble((scenario.scenario, "bold"), "  ", _verdict(scenario.verdict))
+    parts: list[RenderableType] = [Heading(heading)]
     parts += [Text(f"{run.design}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
     parts.append(Text(circumstances(runs), style="dim"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
@@ -84,7 +83,8 @@ def _scenario(scenario: Scenario, runs: Sequence[Run], width: int) -> Renderable
         parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
     if scenario.scenario == SLOW:
         parts += _stalls(runs, width)
-    parts += [_figures(runs), Text(OF_WHAT, style="dim"), *(part for run in runs for part in _reasons(run))]
+    parts += [_figures(runs), Text(OF_WHAT, style="dim")]
+    parts += [part for run in runs for part in _reasons(run, promised(promises[run.design]))]
     return Group(*parts, "")
 
 
@@ -193,22 +193,29 @@ def _stalls(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
         yield Padding(Text(f"{run.design}: {describe_waits(run)}"), (0, 0, 0, 2))
 
 
-def _reasons(run: Run) -> Iterator[RenderableType]:
-    yield Text.assemble((run.design, "bold"), "  ", _verdict(run.verdict))
+def _reasons(run: Run, promises: Promised) -> Iterator[RenderableType]:
+    second = f"{promises.mark} {promises.sentence}", STYLES[promises.class_]
+    yield Text.assemble((run.design, "bold"), "  ", _verdict(run.verdict), "  ", second)
     if summary := repeat_summary(run):
         yield Padding(Text(summary, style="dim"), (0, 0, 0, 2))
     for verdict in run.verdicts:
         outcome = verdict.outcome
         line = Text.assemble(
-            (f"{MARKS[outcome]} ", _STYLES[outcome]),
+            (f"{MARKS[outcome]} ", STYLES[CLASSES[outcome]]),
             (
                 f"{KINDS[verdict.kind]}: {verdict.check}",
-                "" if outcome == VerdictOutcome.EXPECTED else _STYLES[outcome],
+                "" if outcome == VerdictOutcome.EXPECTED else STYLES[CLASSES[outcome]],
             ),
             "" if outcome == VerdictOutcome.EXPECTED else f" ({outcome})",
             f": {verdict.reason}",
         )
         yield Padding(line, (0, 0, 0, 2))
+    for each in promises.broken:
+        line = Text.assemble((f"{promises.mark} broken: {each.promise.name}", STYLES[BAD]), f": {each.shown}")
+        yield Padding(line, (0, 0, 0, 2))
+    for why, unknown in promises.unknown:
+        names = listed([each.promise.name for each in unknown])
+        yield Padding(Text.assemble(("? unknown whether: ", STYLES[DOUBT]), f"{names}: {why}"), (0, 0, 0, 2))
     for overlap in run.overlaps[:1]:
         yield Padding(Text(evidence(overlap), style="dim"), (0, 0, 0, 2))
     for failure in each_once(run.failures):
@@ -216,27 +223,35 @@ def _reasons(run: Run) -> Iterator[RenderableType]:
 
 
 def _summary(result: Result) -> RenderableType:
-    """One line per scenario, the overall verdict, and the combinations skipped as not applicable."""
+    """One line per scenario, with both verdicts on each design, and the combinations skipped as not applicable."""
     designs = list(dict.fromkeys(run.design for run in result.runs))
     why = inapplicable(result)
     in_words = len(designs) <= _WORDS_MAX
     table = _table(Column(heading="scenario", is_label=True), *(Column(heading=design) for design in designs))
     for scenario in result.scenarios:
-        by_design = {run.design: run.verdict for run in columns_of(scenario, result)}
+        verdicts = {run.design: run.verdict for run in columns_of(scenario, result)}
+        promises = by_design(scenario, result)
         cells = [
-            by_design.get(design) or (NOT_APPLICABLE if (scenario.scenario, design) in why else "")
+            _both(verdicts[design], promised(promises[design]), in_words=in_words)
+            if design in verdicts
+            else (_verdict(NOT_APPLICABLE, in_words=in_words) if (scenario.scenario, design) in why else "")
             for design in designs
         ]
-        table.add(scenario.scenario, *(_verdict(cell, in_words=in_words) if cell else "" for cell in cells))
-    legend = Text(", ".join(f"{mark} {outcome}" for outcome, mark in MARKS.items()), style="dim")
+        table.add(scenario.scenario, *cells)
     notes = [Text(f"{NOT_APPLICABLE}: {scenario} in {design}: {reason}") for (scenario, design), reason in why.items()]
     parts: list[RenderableType] = [table]
     if not in_words:
-        parts += [legend, ""]
+        parts += [Text(LEGEND, style="dim"), ""]
     if notes:
         parts += [*notes, ""]
-    return Group(*parts, Text.assemble("verdict: ", _verdict(result.verdict)))
+    return Group(*parts, Text(f"{title(result)}.", style="bold"))
+
+
+def _both(outcome: VerdictOutcome, promises: Promised, *, in_words: bool) -> Text:
+    between, second = ("\n", f" {promises.text}") if in_words else (" ", promises.number)
+    of_promises = f"{promises.mark}{second}", STYLES[promises.class_]
+    return Text.assemble(_verdict(outcome, in_words=in_words), between, of_promises)
 
 
 def _verdict(outcome: str, *, in_words: bool = True) -> Text:
-    return Text(f"{MARKS[outcome]} {outcome}" if in_words else MARKS[outcome], style=_STYLES[outcome])
+    return Text(f"{MARKS[outcome]} {outcome}" if in_words else MARKS[outcome], style=STYLES[CLASSES[outcome]])

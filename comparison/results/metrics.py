@@ -6,59 +6,27 @@ row, and a field of `comparison.results.run.Change`.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import msgspec
+from comparison.results.meanings import ChangeMetric, Compares, Glance, Meaning, Metric, Of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Meaning(msgspec.Struct, frozen=True):
-    """What a figure means; the unit is the last word of its name."""
-
-    unit: str
-    meaning: str
-
-
-class Compares(Enum):
-    """When a figure says something as a multiple of another design's."""
-
-    NEVER = auto()  #: a total of the run, whose length differs between designs
-    ALWAYS = auto()  #: it depends only on the changes made, not on their timing or the length of the run
-    #: It depends on the phase of the timers, on races and on the machine: one run shows one draw of them.
-    AS_MEDIAN = auto()
-
-
-class Of(Enum):
-    """The part of a run that a figure is of."""
-
-    RUN = "run"  #: whole, the group's forming included
-    STRETCH = "measured stretch"  #: from the first steady stage, change or fault until the members are stopped
-    CHANGES = "changes"  #: those in the measured stretch, each until the next one
-
-
-class Metric(Meaning, frozen=True):
-    """A figure of a run."""
-
-    label: str = ""  #: of its row in the reports; '' where it has none
-    compares: Compares = Compares.NEVER
-    of: Of = Of.RUN
-    is_part: bool = False  #: of the row above it
-    is_always_shown: bool = False  #: others only if a design has a value other than 0
-
-
-class ChangeMetric(Meaning, frozen=True):
-    """A figure of one change."""
-
-    heading: str = ""  #: of its column in the reports; '' where it has none
-    is_spread: bool = False  #: over repeats
-
+#: With fewer repeats than these a median is no better than a draw.
+REPEATS_MIN = 3
 
 ALWAYS, AS_MEDIAN = Compares.ALWAYS, Compares.AS_MEDIAN
 STRETCH, CHANGES = Of.STRETCH, Of.CHANGES
+PRICE, ANY, HARM = Glance.PRICE, Glance.ANY, Glance.HARM
+AUTHORITY_REQUESTS = "authority_requests"
+_ASKED_OF_AUTHORITY = Meaning(
+    "",
+    "requests of members to the coordinator, and their reads and writes of ZooKeeper, without Heartbeat; those of "
+    "`consumer` and `server` that carry assignments are counted whether they carry one or not",
+)
 #: Every figure of a run, in display order.
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -69,6 +37,15 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=CHANGES,
+            glance=PRICE,
+        ),
+        "converge_healed_ms": Metric(
+            "ms",
+            "the same, of a fault from its end on; 0: it had settled by then. Only where a fault ended",
+            "settled after the heal, ms (worst)",
+            AS_MEDIAN,
+            of=CHANGES,
+            glance=PRICE,
         ),
         "unowned_partition_s": Metric(
             "s",
@@ -77,6 +54,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=STRETCH,
+            glance=PRICE,
         ),
         "memberless_partition_s": Metric(
             "s",
@@ -99,6 +77,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_always_shown=True,
             of=STRETCH,
+            glance=PRICE,
         ),
         "standstill_partition_s": Metric(
             "s", "such times of all partitions", "all of them, partition-s", AS_MEDIAN, is_part=True, of=STRETCH
@@ -108,6 +87,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "partitions without an owner at the end of the last change, by the authority",
             "partitions without an owner at the end",
             of=CHANGES,
+            glance=HARM,
         ),
         "double_owned_partition_s": Metric(
             "s", "time that partitions were claimed by two members", "claimed by two, partition-s", AS_MEDIAN
@@ -118,10 +98,16 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "two delivering, partition-s",
             AS_MEDIAN,
             is_always_shown=True,
+            glance=HARM,
         ),
         "two_delivering_longest_s": Metric("s", "the longest such time of one partition"),
         "stopped": Metric(
-            "", "partitions taken from members that stayed, counted each time", "partitions stopped", ALWAYS, of=CHANGES
+            "",
+            "partitions taken from members that stayed, counted each time",
+            "partitions stopped",
+            ALWAYS,
+            of=CHANGES,
+            glance=PRICE,
         ),
         "stopped_kept": Metric(
             "", "of these, given back to the same member", "and given back", ALWAYS, is_part=True, of=CHANGES
@@ -132,9 +118,16 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "partitions moved",
             ALWAYS,
             of=CHANGES,
+            glance=PRICE,
         ),
         "moved_minimum": Metric(
-            "", "the fewest that had to move to balance the group", "minimum", ALWAYS, is_part=True, of=CHANGES
+            "",
+            "the fewest that had to move to balance the group",
+            "minimum",
+            ALWAYS,
+            is_part=True,
+            of=CHANGES,
+            more_is_worse=False,
         ),
         "balance": Metric(
             "",
@@ -148,6 +141,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records that were not committed when members were added",
             "lag when members were added",
             of=CHANGES,
+            more_is_worse=False,
         ),
         "lag_record_s": Metric(
             "s",
@@ -163,6 +157,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "records fewer, at most",
             AS_MEDIAN,
             of=CHANGES,
+            glance=ANY,
         ),
         "break_even_s": Metric(
             "s",
@@ -171,6 +166,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             AS_MEDIAN,
             is_part=True,
             of=CHANGES,
+            glance=ANY,
         ),
         "rounds": Metric(
             "",
@@ -181,7 +177,11 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "rebalances": Metric("", "rebalances begun by members", "rebalances of members", AS_MEDIAN),
         "rebalances_failed": Metric(
-            "", "rebalances that members gave up after the last attempt", "given up", is_part=True
+            "",
+            "rebalances that members gave up after the last attempt",
+            "rebalances given up",
+            is_part=True,
+            glance=HARM,
         ),
         "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
         "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
@@ -200,19 +200,38 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "notifications": Metric("", "watch events delivered to members", "notifications"),
         "zk_reads": Metric("", "successful ZooKeeper reads by members", "ZooKeeper reads"),
         "zk_reads_failed": Metric("", "failed reads", "failed", is_part=True),
-        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes"),
+        "zk_writes": Metric("", "successful ZooKeeper writes by members", "ZooKeeper writes", more_is_worse=False),
         "zk_writes_failed": Metric("", "failed writes, lost claims included", "failed", is_part=True),
+        AUTHORITY_REQUESTS: Metric(
+            _ASKED_OF_AUTHORITY.unit,
+            _ASKED_OF_AUTHORITY.meaning,
+            "requests and reads at the authority",
+            of=CHANGES,
+            glance=PRICE,
+        ),
         "group_requests": Metric(
             "", "JoinGroup, SyncGroup and LeaveGroup requests by members", "join, sync and leave requests", ALWAYS
         ),
-        "heartbeats": Metric("", "heartbeats", "heartbeats"),
-        "commit_requests": Metric("", "offset commits sent to brokers or ZooKeeper", "commits sent"),
-        "fetches": Metric("", "fetch requests", "fetches"),
+        "heartbeats": Metric("", "heartbeats", "heartbeats", more_is_worse=False),
+        "commit_requests": Metric(
+            "", "offset commits sent to brokers or ZooKeeper", "commits sent", more_is_worse=False
+        ),
+        "fetches": Metric("", "fetch requests", "fetches", more_is_worse=False),
         "delivered": Metric(
-            "records", "records delivered, counted each time", "records delivered", is_always_shown=True
+            "records",
+            "records delivered, counted each time",
+            "records delivered",
+            is_always_shown=True,
+            more_is_worse=False,
         ),
         "duplicates": Metric(
-            "records", "records delivered again", "delivered again", AS_MEDIAN, is_part=True, is_always_shown=True
+            "records",
+            "records delivered again",
+            "delivered again",
+            AS_MEDIAN,
+            is_part=True,
+            is_always_shown=True,
+            glance=PRICE,
         ),
         "lost": Metric(
             "records",
@@ -220,39 +239,49 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "lost",
             is_part=True,
             is_always_shown=True,
+            glance=HARM,
         ),
         "skipped": Metric(
             "records",
             "records that came after the group and were never delivered, because auto.offset.reset began behind them",
             "skipped by a reset",
             is_part=True,
+            glance=HARM,
         ),
         "old_offsets_used": Metric(
             "",
             "partitions of a recreated topic that the group began at an offset committed of the topic before",
             "begun at an old topic's offset",
+            glance=HARM,
         ),
         "pauses_dropped": Metric(
             "",
             "pauses of a partition that a rebalance dropped, though the same member got the partition back",
             "pauses dropped by a rebalance",
+            glance=HARM,
         ),
-        "pauses_moved": Metric("", "pauses that ended because a rebalance took the partition from the member"),
-        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance"),
+        "pauses_moved": Metric(
+            "", "pauses that ended because a rebalance took the partition from the member", more_is_worse=False
+        ),
+        "pauses_outlasting": Metric("", "pauses of a partition that outlasted a rebalance", more_is_worse=False),
         "out_of_order": Metric("", "polls that began before the end of the previous one", "polls out of order"),
         "stale_deliveries": Metric(
-            "records", "records delivered by a member that was not the owner", "delivered by a non-owner"
+            "records", "records delivered by a member that was not the owner", "delivered by a non-owner", glance=HARM
         ),
-        "commits": Metric("", "committed offsets that the authority stored"),
-        "stale_writes": Metric("", "commits accepted from a member that was not the owner", "commits by a non-owner"),
-        "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back"),
+        "commits": Metric("", "committed offsets that the authority stored", more_is_worse=False),
+        "stale_writes": Metric(
+            "", "commits accepted from a member that was not the owner", "commits by a non-owner", glance=HARM
+        ),
+        "moved_back": Metric("", "commits that moved the committed offset back", "offsets moved back", glance=HARM),
         "moved_back_records": Metric("records", "by how many records in all"),
         "of_ended_sessions": Metric("", "commits that ZooKeeper stored after it had expired their session"),
         "old_accepted": Metric(
             "", "commits accepted with an older generation than the group's, or an older epoch than the member's"
         ),
-        "refused": Metric("", "commits that the authority refused"),
-        "started_behind": Metric("", "deliveries that started behind an accepted commit", "started behind a commit"),
+        "refused": Metric("", "commits that the authority refused", "commits refused", more_is_worse=False),
+        "started_behind": Metric(
+            "", "deliveries that started behind an accepted commit", "started behind a commit", glance=HARM
+        ),
         "reset_behind": Metric(
             "", "positions that auto.offset.reset set behind an accepted commit", "by a reset", is_part=True
         ),
@@ -260,13 +289,17 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             "",
             "commits refused for an old generation or an unknown member; not of a member whose epoch just rose",
             "commits fenced",
+            more_is_worse=False,
         ),
-        "final_read": Metric("", "partitions whose committed offset was read at the end"),
+        "final_read": Metric("", "partitions whose committed offset was read at the end", more_is_worse=False),
         "final_behind": Metric("", "of these, behind the last accepted commit"),
         "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
         "dropped": Metric(
-            "", "commits dropped by a member that had lost its generation", "commits dropped by their sender"
+            "",
+            "commits dropped by a member that had lost its generation",
+            "commits dropped by their sender",
+            more_is_worse=False,
         ),
         **{
             f"bystander_{op}_{stage}_{share}_ms": Metric(
@@ -276,6 +309,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
                 AS_MEDIAN,
                 CHANGES,
                 is_part=is_part,
+                more_is_worse=stage == "during",
             )
             for op in ("get", "set")
             for stage in ("before", "during")
@@ -311,14 +345,9 @@ CHANGE_METRICS: Mapping[str, ChangeMetric] = MappingProxyType(
 )
 FAILED_RUNS, APPLICATION_ERRORS = "failed_runs", "application_errors"
 #: Figures of one change in a sweep besides CHANGE_METRICS.
-AUTHORITY_REQUESTS = "authority_requests"
 SWEEP_CHANGE_METRICS: Mapping[str, Meaning] = MappingProxyType(
     {
-        AUTHORITY_REQUESTS: Meaning(
-            "",
-            "requests of members to the coordinator, and their reads and writes of ZooKeeper, without Heartbeat; those "
-            "of `consumer` and `server` that carry assignments are counted whether they carry one or not",
-        ),
+        AUTHORITY_REQUESTS: _ASKED_OF_AUTHORITY,
         "detect_ms": Meaning("ms", "time until the authority noticed that a member was gone"),
         "heartbeats_per_s": Meaning("1/s", "heartbeats, or requests for commands, of all members"),
         "authority_cpu_s": Meaning("s", "CPU time of deciding at the coordinator, measured and not simulated"),
@@ -331,6 +360,5 @@ SWEEP_METRICS: Mapping[str, Meaning] = MappingProxyType(
         APPLICATION_ERRORS: Meaning(
             "", "errors that reached applications, in failed runs too; in zookeeper each is a rebalance given up"
         ),
-        AUTHORITY_REQUESTS: Meaning("", "requests at the authority in all changes, counted as those of each one"),
     }
 )

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: The error of a group that has as many members as it may have.
 FULL = "GROUP_MAX_SIZE_REACHED"
+#: Why a member is refused that the group's own settings keep out: it is full, or another one has the instance id.
+AS_SET = (FULL, "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID", "NodeExists")
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +26,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: float  #: the first time
     was_in: bool  #: a process at its place had been in the group before
     admitted_ms: float | None  #: since then, until a process at its place was in the group; None: never
+
+
+def refused_as_set(refusal: Refusal) -> bool:
+    """Whether the group's limit, or another member's instance id, kept it out, as somebody has set."""
+    return refusal.error in AS_SET
 
 
 def refused_in_words(refusals: Iterable[Refusal]) -> str:

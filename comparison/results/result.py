@@ -8,13 +8,17 @@ differ.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from comparison.results.outcomes import VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.run import Bystander, Run  # noqa: TC001 - msgspec reads the annotations
 from kernel.platform.json_file import DamagedFile, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RESULT = "result.json"
 SCHEMA_VERSION = 7
@@ -28,6 +32,14 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
     median: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Spread | None:
+        """The spread of the known values; None if there are none."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return None
+        return cls(n=len(known), median=round(median(known), 3), low=min(known), high=max(known))
 
 
 class RepeatedChange(msgspec.Struct, frozen=True, kw_only=True):

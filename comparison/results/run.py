@@ -9,9 +9,14 @@ from typing import Any
 
 import msgspec
 
-from comparison.results.keys import GROUP_REQUESTS
+from comparison.results.keys import AUTHORITY_REQUESTS, GROUP_REQUESTS
 from comparison.results.outcomes import Kind, VerdictOutcome  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.refusals import Refusal  # noqa: TC001
+
+#: A fault that is healed sooner is a moment: a kill.
+MOMENT_MS = 250
+#: A fault that lasted longer or shorter than it was to last, by more than this share of that, says both.
+ASKED_SHARE = 0.1
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +108,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     from_ms: float
     settled_ms: float | None  #: by the runner's observation, since the change
     healed_ms: float | None  #: end of the fault, since its start
+    asked_ms: float | None = None  #: how long the fault was to last; None: it says so nowhere
     converge_ms: float | None  #: by the members' own events, since the change; None: not within the window
     takeover_ms: float | None  #: until the authority first named a new owner
     #: When a member's session was ended: how long its authority can have heard nothing from it (the shortest).
@@ -144,9 +150,43 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     group_type: str = ""  #: classic or consumer, as its coordinator last named it; '' if it did not say
 
     @property
+    def lasted_ms(self) -> float | None:
+        """How long the fault lasted, until its heal; None: it is no fault, a moment as a kill is, or was not healed."""
+        return self.healed_ms if self.healed_ms is not None and self.healed_ms > MOMENT_MS else None
+
+    @property
+    def has_other_length(self) -> bool:
+        """Whether a fault lasted markedly longer or shorter than it was to last."""
+        healed_ms, asked_ms = self.healed_ms, self.asked_ms
+        return healed_ms is not None and asked_ms is not None and abs(healed_ms - asked_ms) > ASKED_SHARE * asked_ms
+
+    @property
+    def lasted(self) -> str:
+        """`6.0 s, 5.0 s were asked for`: of a fault that was healed, and what was asked if that is another length."""
+        asked = f", {(self.asked_ms or 0) / 1000:.1f} s were asked for" if self.has_other_length else ""
+        return f"{(self.healed_ms or 0) / 1000:.1f} s{asked}"
+
+    @property
+    def settled_after_heal_ms(self) -> float | None:
+        """Until every partition had one owner, since the heal of a fault that lasted; negative: before the heal."""
+        return None if self.converge_ms is None or self.lasted_ms is None else self.converge_ms - self.lasted_ms
+
+    @property
+    def converge_healed_ms(self) -> float | None:
+        """As `converge_ms`, of a fault that lasted since its heal; 0: it had settled by then."""
+        after_heal_ms = self.settled_after_heal_ms
+        return self.converge_ms if after_heal_ms is None else max(0.0, after_heal_ms)
+
+    @property
     def group_requests(self) -> int:
         """Requests by which members of a classic group rebalance."""
         return sum(count for api, count in self.requests.items() if api in GROUP_REQUESTS)
+
+    @property
+    def authority_requests(self) -> int:
+        """What members asked of the coordinator and of ZooKeeper for this change."""
+        of_coordinator = sum(count for api, count in self.requests.items() if api in AUTHORITY_REQUESTS)
+        return of_coordinator + self.zk_reads + self.zk_writes
 
     @property
     def added_ms(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from comparison.results.metrics import Meaning  # noqa: TC001 - msgspec reads the annotations
+from comparison.results.meanings import Meaning  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the annotations
 
 SWEEP_SCHEMA_VERSION = 1
@@ -40,6 +40,7 @@ class CellData(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  #: complete ones
     failed: int
     verdicts: dict[str, int]
+    broken: dict[str, int] = {}  #: in how many of the runs a promise was broken, by its name
     figures: dict[str, Spread]  #: those that were measured
 
 

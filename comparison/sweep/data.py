@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.pipeline.figures.repeats import spread
-from comparison.results import keys
 from comparison.results.keys import COMPLETE, SIZING
+from comparison.results.meanings import Meaning
 from comparison.results.metrics import (
     APPLICATION_ERRORS,
     AUTHORITY_REQUESTS,
@@ -23,8 +22,8 @@ from comparison.results.metrics import (
     METRICS,
     SWEEP_CHANGE_METRICS,
     SWEEP_METRICS,
-    Meaning,
 )
+from comparison.results.promises import PromiseOutcome, promises_of
 from comparison.results.result import Spread
 from comparison.results.run import Run
 from comparison.results.sweep import (
@@ -43,7 +42,6 @@ from comparison.sweep.grid import DESIGN, SCENARIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comparison.results.run import Change
     from comparison.sweep.grid import Value
     from comparison.sweep.plan import Cell, SweepPlan, SweepRun
 
@@ -145,15 +143,7 @@ def _observations(cell: Cell, run: Run | CountedRun) -> Iterator[_Observation]:
             if value is not None:
                 yield _Observation(place, f"{title}.{name}", value)
         if cell.by:
-            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", _authority_requests(change))
-    if cell.by and changes:
-        yield _Observation(whole, AUTHORITY_REQUESTS, sum(map(_authority_requests, changes)))
-
-
-def _authority_requests(change: Change) -> int:
-    """What members asked of the coordinator and of ZooKeeper for this change."""
-    of_coordinator = sum(change.requests.get(api, 0) for api in keys.AUTHORITY_REQUESTS)
-    return of_coordinator + change.zk_reads + change.zk_writes
+            yield _Observation(place, f"{title}.{AUTHORITY_REQUESTS}", change.authority_requests)
 
 
 def _cells(
@@ -161,14 +151,17 @@ def _cells(
 ) -> Iterator[CellData]:
     """The cell, and its parts by group size; `runs` are those that ended."""
     complete = sum(run.outcome == COMPLETE for run in runs)
-    verdicts = Counter(str(run.verdict) for run in runs if isinstance(run, Run) and run.outcome == COMPLETE)
+    judged = [run for run in runs if isinstance(run, Run) and run.outcome == COMPLETE]
+    verdicts = Counter(str(run.verdict) for run in judged)
+    outcomes = [each for run in judged for each in promises_of(run)]
+    broken = Counter(each.promise.name for each in outcomes if each.outcome is PromiseOutcome.BROKEN)
     whole = tuple((name, as_number(value)) for name, value in cell.at.items())
     figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     figures[whole]  # also a cell without a complete run is one
     for each in found:
         figures[each.at][each.metric].append(each.value)
     for at, by_metric in figures.items():
-        spreads = {name: spread(values) for name, values in by_metric.items()}
+        spreads = {name: Spread.of(values) for name, values in by_metric.items()}
         if at == whole and (runs or failed):
             spreads[FAILED_RUNS] = Spread(n=max(len(runs), failed), median=failed, low=failed, high=failed)
         yield CellData(
@@ -180,6 +173,7 @@ def _cells(
             runs=complete,
             failed=failed,
             verdicts=dict(verdicts),
+            broken=dict(broken),
             figures={name: each for name, each in spreads.items() if each is not None},
         )
 

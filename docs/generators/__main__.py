@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.generators import (
     assign_blocks,
     checks_page,
+    concept_pictures,
     fault_page,
     large_page,
     lookup_page,
@@ -29,6 +30,7 @@ GENERATORS = (
     lookup_page,
     offset_picture,
     assign_blocks,
+    concept_pictures,
     phases_page,
     reconciliation_page,
     simulation_page,

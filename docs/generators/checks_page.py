@@ -1,5 +1,5 @@
-"""Fill `checks.md`, the page of all checks by which runs are judged, from the table of verdicts and from what stands
-beside the functions that decide. A test compares them.
+"""Fill `checks.md`, the page of all checks by which runs are judged and of the promises that users go by, from their
+tables and from what stands beside the functions that decide. A test compares them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from comparison.pipeline.figures import with_settings
 from comparison.pipeline.figures.deciding import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
+from comparison.results.promised import PROMISES
 from comparison.scenarios.plan.catalogue import naming
 from comparison.scenarios.plan.wording import summary_of
 from docs.generators.pages import DOCS, filled, markdown_table
@@ -26,7 +27,14 @@ PAGE = DOCS / "checks.md"
 def page() -> str:
     """The page for the present table."""
     rows = [_row(*check) for check in dict.fromkeys((each.name, each.decide) for each in CHECKS)]
-    return filled(PAGE, {"checks": markdown_table(("check", "says", "designs", "scenarios"), rows)})
+    promises = [(each.name, each.meaning, ", ".join(each.checks)) for each in PROMISES]
+    return filled(
+        PAGE,
+        {
+            "checks": markdown_table(("check", "says", "designs", "scenarios"), rows),
+            "promises": markdown_table(("promise", "kept if", "also broken by"), promises),
+        },
+    )
 
 
 def _row(name: str, decide: object) -> Sequence[str]:

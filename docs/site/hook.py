@@ -5,6 +5,7 @@
   repository. Such pages are not searched.
 - A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
   other colours than those of the system.
+- Proposals (KIPs), tickets and pages of Kafka's wiki that a text names become links to them, by `sources.toml`.
 - Names in code and wide drawings are marked, so that the site's style can keep names whole in narrow cells of tables,
   and let drawings scroll.
 
@@ -16,8 +17,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import tomllib
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
 from mkdocs.structure.files import File, InclusionLevel
 
@@ -45,6 +50,48 @@ _PICTURE = re.compile(
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*'
     r'<img alt="(?P<alt>[^"]*)" src="(?P<light>[^"]+)">\s*</picture>'
 )
+_WIKI, _TICKETS = "https://cwiki.apache.org/confluence/", "https://issues.apache.org/jira/browse/"
+_PROPOSAL, _TICKET = re.compile(r"\bKIP-(\d+)\b"), re.compile(r"\b(KAFKA|ZOOKEEPER)-(\d+)\b")
+_TAG = re.compile(r"(<[^>]*>)")
+#: What stands in these is not linked: a link, code, a heading.
+_UNLINKED = re.compile(r"<(/?)(?:a|code|pre|h[1-6]|script|style)\b", re.IGNORECASE)
+
+
+@cache
+def sources() -> dict[str, tuple[str, str]]:
+    """What pages may name: its title and its address."""
+    table = tomllib.loads((Path(__file__).parent / "sources.toml").read_text(encoding="utf-8"))
+    found = {}
+    for number, told in table["proposals"].items():
+        title, at = (told, "") if isinstance(told, str) else (told["title"], told["at"])
+        found[f"KIP-{number}"] = title, _WIKI + (at or f"display/KAFKA/{quote_plus(title)}")
+    found |= {name: (f"{name}, Kafka's wiki", f"{_WIKI}display/KAFKA/{at}") for name, at in table["wiki"].items()}
+    for project, numbers in table["tickets"].items():
+        found |= {f"{project}-{number}": ("", f"{_TICKETS}{project}-{number}") for number in numbers}
+    return found
+
+
+def named(text: str) -> list[str]:
+    """The proposals and tickets that a text names."""
+    return [match.group() for pattern in (_PROPOSAL, _TICKET) for match in pattern.finditer(text)]
+
+
+def with_sources(html: str) -> str:
+    """A page whose text leads to what it names."""
+    names = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(sources(), key=len, reverse=True)))
+
+    def link(name: re.Match[str]) -> str:
+        title, address = sources()[name.group()]
+        told = f' title="{escape(title)}"' if title else ""
+        return f'<a class="source" href="{address}"{told}>{name.group()}</a>'
+
+    parts, depth = _TAG.split(html), 0
+    for place, part in enumerate(parts):
+        if not part.startswith("<"):
+            parts[place] = part if depth else names.sub(link, part)
+        elif tag := _UNLINKED.match(part):
+            depth += -1 if tag[1] else 1
+    return "".join(parts)
 
 
 def place(path: str) -> str | None:
@@ -142,11 +189,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Mark names that should not be broken, and wide drawings."""
+    """Link what the page names, and mark names that should not be broken, and wide drawings."""
 
     def marked(drawing: re.Match[str]) -> str:
         path = Path(config.docs_dir, posixpath.dirname(page.file.src_uri), drawing["src"])
         width = re.search(r'<svg [^>]*\bwidth="(\d+)"', path.read_text(encoding="utf-8"))
         return '<img class="wide" ' if width and int(width[1]) > _WIDE else drawing.group()
 
+    if not page.file.src_uri.startswith("source/"):
+        html = with_sources(html)
     return _DRAWING.sub(marked, _NAME.sub(r'<code class="whole">\1</code>', html))

@@ -22,8 +22,8 @@ TOURS = json.loads((Path(server.__file__).parent / "tours.json").read_text())
 @pytest.mark.parametrize("tour", TOURS, ids=[tour["id"] for tour in TOURS])
 def test_what_a_tour_promises_is_seen(tour: Mapping[str, Any], tmp_path: Path) -> None:
     async def script(player: Player) -> None:
-        def counter(seen: Mapping[str, Any]) -> int:
-            return int(getattr(player.group(seen["design"]).counters, seen["counter"]))
+        def counter(seen: Mapping[str, Any]) -> float:
+            return float(getattr(player.group(seen["design"]).counters, seen["counter"]))
 
         await player.running()
         await player.settled()

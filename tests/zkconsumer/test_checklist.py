@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages.fault_tables import TEST, missing, rows
+from tests.support.pages.fault_tables import TEST, cards, missing, rows
 from zkconsumer.settings import ZK_CONSUMER_SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -86,11 +86,12 @@ PEER_TESTS = {
 
 
 def test_every_fault_has_a_test_that_exists():
-    weaknesses = [row for table in rows(WEAKNESSES).values() for row in table]
-    assert {row[0] for row in weaknesses} == FAULTS
-    assert len(weaknesses) == len(FAULTS)
-    for fault, how, dealt_with, option, tests, _ in weaknesses:
-        assert all((how, dealt_with, option)), f"{fault} has an empty cell"
+    weaknesses = cards(WEAKNESSES)
+    assert [card["name"] for card in weaknesses] == list(dict.fromkeys(card["name"] for card in weaknesses))
+    assert {card["name"] for card in weaknesses} == FAULTS
+    for card in weaknesses:
+        fault, tests = card["name"], card["tests"]
+        assert all(card.get(label) for label in ("text", "Fixed by", "Option here")), f"{fault} lacks something"
         assert TEST.search(tests), f"{fault} has no test"
         elsewhere = missing(tests, ROOT / "tests" / "zkconsumer")
         assert not [test for test in missing(tests, ROOT / "tests") if test in elsewhere], fault
@@ -103,7 +104,7 @@ def test_every_page_that_a_table_refers_to_exists():
 
 
 def test_every_option_that_takes_a_fault_away_is_named_and_exists():
-    options = " ".join(row[3] for table in rows(WEAKNESSES).values() for row in table)
+    options = " ".join(card["Option here"] for card in cards(WEAKNESSES))
     named = {name.partition("=")[0] for name in re.findall(r"`([\w.=]+)`", options)}
     named = {name for name in named if "." in name and not name[-1].isdigit()} | {"roundrobin.release"}
     assert named <= set(ZK_CONSUMER_SETTINGS)

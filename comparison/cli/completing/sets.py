@@ -11,6 +11,7 @@ from comparison.assigning.notation import STEPS
 from comparison.assigning.strategies import all_names as rehearsed
 from comparison.cli.completing.table import (
     AXIS,
+    BOUND,
     DESIGN,
     METRIC,
     NAME_OF_A_SETTING,
@@ -58,6 +59,7 @@ def _names() -> dict[str, dict[str, str]]:
         STEP: dict.fromkeys(STEPS, ""),
         AXIS: dict.fromkeys(NAMED, ""),
         NAME_OF_A_SETTING: {row.setting.name: row.setting.doc for row in rows()},
+        BOUND: {f"{name}=": metric.meaning for name, metric in METRICS.items()},
         METRIC: {**{name: metric.meaning for name, metric in {**METRICS, **SWEEP_METRICS}.items()}, **changes},
     }
 

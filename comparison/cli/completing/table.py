@@ -10,6 +10,7 @@ import msgspec
 #: The kinds of values, and which parameters have them.
 SCENARIO, DESIGN, RUN, AXIS = "scenario", "design", "run", "axis"
 METRIC, SETTING, STRATEGY, STEP = "metric", "setting", "strategy", "step"
+BOUND = "bound"
 NAME_OF_A_SETTING = "name of a setting"
 
 #: What the values of a parameter are: by its command and its name, or by its name in any command.
@@ -24,6 +25,9 @@ KINDS = {
     "describe source": RUN,
     "trace run": RUN,
     "report folders": RUN,
+    "diff before": RUN,
+    "diff after": RUN,
+    "diff bounds": BOUND,
     "pairs": SETTING,
     "strategies": STRATEGY,
     "assign steps": STEP,

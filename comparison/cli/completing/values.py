@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from click.shell_completion import CompletionItem
 
-from comparison.cli.completing.table import AXIS, DESIGN, KINDS, METRIC, RUN, SCENARIO, SETTING, STEP, STRATEGY
+from comparison.cli.completing.table import AXIS, BOUND, DESIGN, KINDS, METRIC, RUN, SCENARIO, SETTING, STEP, STRATEGY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ def values_of(parameter: About, table: Table, path: str) -> Complete:
             return [*_items(incomplete, table.names[SCENARIO]), *_paths(incomplete, suffix=".toml")]
         if kind == RUN:
             return _paths(incomplete, suffix="")
-        if kind in (DESIGN, STRATEGY, METRIC):
+        if kind in (DESIGN, STRATEGY, METRIC, BOUND):
             return _listed(incomplete, "", table.names[kind])
         if kind == STEP and context.obj[-1] not in parameter["opts"]:
             return []  # the second value, which is about the group

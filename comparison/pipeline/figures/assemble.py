@@ -22,13 +22,13 @@ from comparison.pipeline.figures.waits import phase_times, waits_of
 from comparison.pipeline.figures.window_counts import WindowCounts, counts_by_window
 from comparison.pipeline.measured import CopiesRead, RunEnded, RunStarted, StageEntered
 from comparison.results.causes import Cause
+from comparison.results.counts import COUNTS
 from comparison.results.keys import (
     AUTHORITY,
     BELIEVED,
     COMPLETE,
     DELIVERING,
     FORMING,
-    GROUP_REQUESTS,
     OFFSETS,
     SERIALS,
     WHOLE_RUN,
@@ -45,22 +45,11 @@ if TYPE_CHECKING:
     from comparison.pipeline.measured import FirstOverlap, Measured
     from comparison.pipeline.measured_offsets import Skip
 
-#: A member of the consumer design joins, reconciles and leaves by heartbeats alone.
-HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat")
 #: The figures that are what was measured of all commits, by the same names.
 _OF_COMMITS = (
     *("moved_back", "moved_back_records", "of_ended_sessions", "old_accepted", "refused", "fenced"),
     *("started_behind", "reset_behind"),
 )
-#: Triggers of members of either protocol that had not polled for max.poll.interval.ms.
-POLL_OVERDUE = ("poll-overdue", "poll-timeout")
-#: Why a coordinator removes members that take longer in a rebalance than it waits (kernel.trace.words.Removal).
-REBALANCE_OVERDUE = (
-    *("not rejoined", "not synced", "not revoked in time"),
-    *("not stopped in time", "not started in time"),
-)
-#: Kafka's name for the error.
-NOT_COORDINATOR = "NOT_COORDINATOR"
 
 
 def assemble(run: TraceRun, measured: Measured) -> Run:
@@ -152,32 +141,15 @@ def _parameters(measured: Measured) -> dict[str, Any]:
 
 
 def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> dict[str, float | None]:
-    converged = [change.converge_ms for change in changes]
+    was_healed = any(change.lasted_ms is not None for change in changes)
     moved = [(change.moved, change.moved_minimum) for change in changes]
     all_known, minimum_known = (bool(moved) and all(pair[place] is not None for pair in moved) for place in (0, 1))
     return {
-        "converge_ms": max((ms for ms in converged if ms is not None), default=None)
-        if all(ms is not None for ms in converged)
-        else None,
+        "converge_ms": _longest(change.converge_ms for change in changes),
+        "converge_healed_ms": _longest(change.converge_healed_ms for change in changes) if was_healed else None,
         "rounds": sum(change.rounds for change in changes) if changes else None,
-        "rebalances": whole.sum("rebalance_started"),
-        "rebalances_failed": whole.sum("rebalance_ended", where=lambda count: count.outcome == "failed"),
-        "poll_overdue": whole.sum("rebalance_triggered", where=lambda count: count.name in POLL_OVERDUE),
-        "rebalance_overdue": whole.sum(
-            "group_member_left", role="broker", where=lambda count: count.name in REBALANCE_OVERDUE
-        ),
-        "attempts": whole.sum("attempt_ended"),
-        "attempts_failed": whole.sum("attempt_ended", where=lambda count: count.outcome != "ok"),
-        "notifications": whole.sum("zk_notified"),
-        "zk_reads": whole.operations(reads=True, ok=True),
-        "zk_writes": whole.operations(reads=False, ok=True),
-        "zk_reads_failed": whole.operations(reads=True, ok=False),
-        "zk_writes_failed": whole.operations(reads=False, ok=False),
-        "group_requests": whole.sum("request_answered", where=lambda count: count.name in GROUP_REQUESTS),
-        "heartbeats": whole.sum("request_answered", where=lambda count: count.name in HEARTBEATS),
-        "commit_requests": whole.sum("request_answered", where=lambda count: count.name == "OffsetCommit")
-        + whole.operations(reads=False, commits=True),
-        "fetches": whole.sum("request_answered", where=lambda count: count.name == "Fetch"),
+        "authority_requests": sum(change.authority_requests for change in changes) if changes else None,
+        **{name: whole.figure(name) for name in COUNTS},
         **_ownership_metrics(measured),
         "stalled_s": _sum_of_known(change.stalled_s for change in changes),
         "moved": sum(pair[0] or 0 for pair in moved) if all_known else None,
@@ -190,6 +162,12 @@ def _metrics(measured: Measured, whole: WindowCounts, changes: list[Change]) -> 
         **_commit_metrics(measured, whole),
         **bystander_metrics(measured),
     }
+
+
+def _longest(times: Iterable[float | None]) -> float | None:
+    """None if one of them is not known, or if there is none."""
+    known = list(times)
+    return None if None in known else max((ms for ms in known if ms is not None), default=None)
 
 
 def _sum_of_known(values: Iterable[float | None]) -> float | None:
@@ -210,17 +188,11 @@ def _ownership_metrics(measured: Measured) -> dict[str, float | None]:
         "unowned_partition_s": in_s(believed.gap) if believed is not None else None,
         "memberless_partition_s": in_s(measured.memberless_ns) if believed is not None else None,
         "unowned_authority_partition_s": in_s(authority.gap) if authority is not None and authority_traced else None,
-        "left_unnamed": _left_unnamed(measured),
+        "left_unnamed": measured.left_unnamed if authority_traced and measured.changes else None,
         "double_owned_partition_s": in_s(believed.doubled) if believed is not None else None,
         "two_delivering_partition_s": in_s(doubled) if delivered_at_all else None,
         "two_delivering_longest_s": in_s(doubled_longest) if delivered_at_all else None,
     }
-
-
-def _left_unnamed(measured: Measured) -> float | None:
-    """Of the partitions that had an owner around the last change."""
-    owners = measured.owners.get(measured.changes[-1].window) if measured.changes else None
-    return None if owners is None else sum(each.after is None for each in owners)
 
 
 def _delivery_metrics(measured: Measured) -> dict[str, float | None]:
@@ -254,8 +226,6 @@ def _commit_metrics(measured: Measured, whole: WindowCounts) -> dict[str, float 
         "final_read": final.read if final is not None else None,
         "final_behind": final.behind if final is not None else None,
         "final_beyond": final.beyond if final is not None else None,
-        "misdirected": whole.sum("request_answered", where=lambda count: count.outcome == NOT_COORDINATOR),
-        "dropped": whole.sum("commit_answered", where=lambda count: count.outcome == "dropped"),
     }
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.figures.repeats import groups_of_repeats, spread
+from comparison.pipeline.figures.repeats import groups_of_repeats
 from comparison.results.keys import COMPLETE
-from comparison.results.result import Growth, GrowthPoint
+from comparison.results.result import Growth, GrowthPoint, Spread
 from comparison.statistics import fitted_power, why_unfit
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def _sum(counts: Sequence[int | None]) -> float | None:
 
 
 def _point(members: int, pairs: Sequence[_Pair]) -> GrowthPoint | None:
-    measured = spread(measured for measured, _ in pairs)
+    measured = Spread.of(measured for measured, _ in pairs)
     if measured is None:
         return None
-    model = spread(model for _, model in pairs)
+    model = Spread.of(model for _, model in pairs)
     return GrowthPoint(
         members=members,
         n=measured.n,

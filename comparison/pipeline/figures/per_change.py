@@ -9,9 +9,9 @@ from comparison.pipeline.figures.additions import added_by
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.waits import deciders
 from comparison.pipeline.measured import ChangeStarted, FaultStarted, GroupChanged, ProcessEnded, StageEntered, Turnover
-from comparison.pipeline.silver.counts import SYNC
 from comparison.pipeline.silver.deliveries import BIN_NS, BINNED_NS_MAX
 from comparison.pipeline.silver.rounds import COMPLETING, PREPARING
+from comparison.results.counts import SYNC
 from comparison.results.keys import BELIEVED, CONFLICT, DELIVERING
 from comparison.results.run import Change, Delivery, FirstAttempt
 from kernel.clock import NS_PER_MS, NS_PER_S, in_ms, in_s
@@ -30,7 +30,8 @@ RECORDS_A_ROUND_MIN = 4
 #: The type of a group in a state that no other type has.
 _TYPES = dict.fromkeys((PREPARING, COMPLETING), "classic") | dict.fromkeys(("Assigning", "Reconciling"), "consumer")
 
-
+#: What the detail of a fault calls the time that it is to last.
+_LENGTHS = ("for_ms", "processing_ms")
 _NONE_TURNED_OVER = Turnover(moved=0, stopped=0, stopped_kept=0)
 
 
@@ -47,7 +48,6 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
     delivering = measured.coverage.get((window.window, DELIVERING))
     turnover = measured.turnover.get(window.window, _NONE_TURNED_OVER)
     owners = measured.owners.get(window.window)
-    named_ns = counts.first_ns("authority_named")
     rounds = [number for number, each in enumerate(measured.rounds) if window.from_ns <= each.from_ns < window.until_ns]
     kept, kept_shown, kept_delivered = _kept(measured, rounds, run.parameters)
     is_measured = measured.span is not None and window.from_ns >= measured.span.start_ns
@@ -66,10 +66,11 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         round=window.round,
         members=window.members,
         from_ms=in_ms(window.from_ns),
-        settled_ms=in_ms(window.settled_ns - window.from_ns) if window.settled_ns is not None else None,
-        healed_ms=in_ms(window.healed_ns - window.from_ns) if window.healed_ns is not None else None,
+        settled_ms=_since(window, window.settled_ns),
+        healed_ms=_since(window, window.healed_ns),
+        asked_ms=_asked_ms(measured, window),
         converge_ms=_converged_ms(window, believed, measured.span),
-        takeover_ms=in_ms(named_ns - window.from_ns) if named_ns is not None else None,
+        takeover_ms=_since(window, counts.first_ns("authority_named")),
         silent_ms=_silent_ms(measured, window),
         target=target,
         rounds=len(rounds),
@@ -101,6 +102,10 @@ def change_of(run: RunKind, measured: Measured, window: ChangeWindow, counts: Wi
         generation=_last_generation(measured, window),
         group_type=_group_type(measured, window),
     )
+
+
+def _since(window: ChangeWindow, at_ns: int | None) -> float | None:
+    return in_ms(at_ns - window.from_ns) if at_ns is not None else None
 
 
 def _moved_minimum(measured: Measured, window: ChangeWindow, owners: list[PartitionOwners] | None) -> int | None:
@@ -155,6 +160,14 @@ def _target(measured: Measured, window: ChangeWindow) -> str:
         if isinstance(event, FaultStarted | ProcessEnded) and window.from_ns <= event.t_ns < window.until_ns:
             return event.target
     return ""
+
+
+def _asked_ms(measured: Measured, window: ChangeWindow) -> float | None:
+    """How long the fault was to last, as the runner says."""
+    for event in measured.runner:
+        if isinstance(event, FaultStarted) and event.t_ns == window.from_ns and event.detail:
+            return next((float(event.detail[name]) for name in _LENGTHS if name in event.detail), None)
+    return None
 
 
 def _attempts(measured: Measured, window: ChangeWindow, process: str) -> list[AttemptEnded]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from comparison.pipeline.figures import group_model, model
-from comparison.pipeline.silver.counts import READS
+from comparison.results.counts import READS
 from comparison.results.keys import CONFLICT, OK
 from comparison.results.run import Counted
 from kernel.designs import COORDINATED, ZOOKEEPER

@@ -8,7 +8,6 @@ nothing about the spread, so runs without repeats are left out.
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,7 +57,7 @@ def _together(runs: Sequence[Run], places: list[int]) -> Repeated:
         runs=places,
         verdict=verdict,
         worst=next(place for place in places if runs[place].verdict == verdict),
-        metrics={name: spread(run.metrics.get(name) for run in made) for name in METRICS},
+        metrics={name: Spread.of(run.metrics.get(name) for run in made) for name in METRICS},
         changes=_changes(made),
         bystanders=_bystanders(made),
     )
@@ -72,7 +71,7 @@ def _changes(made: Sequence[Run]) -> list[RepeatedChange]:
             change=change,
             round=round_,
             figures={
-                figure: spread(getattr(each[change, round_], figure) for each in by_name if (change, round_) in each)
+                figure: Spread.of(getattr(each[change, round_], figure) for each in by_name if (change, round_) in each)
                 for figure in _OF_A_CHANGE
             },
         )
@@ -99,13 +98,5 @@ def _bystanders(made: Sequence[Run]) -> list[Bystander]:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    found = spread(values)
+    found = Spread.of(values)
     return None if found is None else found.median
-
-
-def spread(values: Iterable[float | None]) -> Spread | None:
-    """The spread of the known values; None if there are none."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return Spread(n=len(known), median=round(median(known), 3), low=min(known), high=max(known))

@@ -6,7 +6,7 @@ from collections import Counter as Tally
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.pipeline.silver.counts import READS
+from comparison.results.counts import COUNTS, OFFSETS, READS
 from comparison.results.keys import WHOLE_RUN
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class WindowCounts:
             count.n for count in self.counts if count.kind == kind and role in (None, count.role) and where(count)
         )
 
+    def figure(self, name: str) -> int:
+        """A figure of COUNTS."""
+        return sum(self.sum(kind, role=role, where=where) for kind, where, role in COUNTS[name])
+
     def by(self, kind: str, key: Callable[[EventCount], str], *, role: str = "member") -> dict[str, int]:
         tally: Tally[str] = Tally()
         for count in self.counts:
@@ -35,14 +39,12 @@ class WindowCounts:
                 tally[key(count)] += count.n
         return dict(sorted(tally.items()))
 
-    def operations(self, *, reads: bool, ok: bool | None = None, commits: bool | None = None) -> int:
+    def operations(self, *, reads: bool, commits: bool | None = None) -> int:
         """Count members' ZooKeeper operations; `commits` selects writes below offsets (True) or all others (False)."""
         return self.sum(
             "zk_op",
             where=lambda count: (
-                (count.name in READS) is reads
-                and (ok is None or (count.outcome == "ok") is ok)
-                and (commits is None or (count.area == "offsets") is commits)
+                (count.name in READS) is reads and (commits is None or (count.area == OFFSETS) is commits)
             ),
         )
 

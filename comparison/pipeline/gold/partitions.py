@@ -73,6 +73,7 @@ class PartitionFigures:
     owners: dict[int, list[PartitionOwners]] = field(default_factory=dict)
     kept: dict[int, KeptThrough] = field(default_factory=dict)
     memberless_ns: int = 0  #: of all partitions
+    left_unnamed: int = 0  #: partitions that should have had an owner at the end of the last change, and had none
     skips: list[Skip] = field(default_factory=list)
     standstills: Standstills | None = None
     pauses: Pauses | None = None
@@ -128,10 +129,11 @@ def measure_partitions(
         uses=uses_of(pa.concat_tables([believes, delivers]), context),
         groupless=groupless([bundle.claims, bundle.stretches, _started(bundle)], context),
     )
-    nothing = Ranges.none()
+    nothing, named = Ranges.none(), _over_time(keys, names, context)
+    found.left_unnamed = _left_unnamed(wanted, named, context)
     views = {
         BELIEVED: (_over_time(keys, believes, context), wanted),
-        AUTHORITY: (_over_time(keys, names, context), wanted),
+        AUTHORITY: (named, wanted),
         DELIVERING: (_over_time(keys, delivers, context), nothing),
         OFFSETS: (handed, nothing),
         SERIALS: (
@@ -238,6 +240,14 @@ def wanted_ranges(keys: Keys, bundle: Bundle, context: Context, bucket: int, buc
     return with_members, int((wanted.highs - wanted.lows).sum() - (with_members.highs - with_members.lows).sum())
 
 
+def _left_unnamed(wanted: Ranges, named: Ranges, context: Context) -> int:
+    if not context.change_windows:
+        return 0
+    end_ns = context.change_windows[-1].until_ns
+    should, did = (set(each.keys[(each.lows < end_ns) & (each.highs >= end_ns)].tolist()) for each in (wanted, named))
+    return len(should - did)
+
+
 def _cut(ranges: Ranges, to: Mapping[int, Sequence[tuple[int, int]]]) -> Ranges:
     """What of the ranges is within those for their keys; all of it for a key without any."""
     columns = (column.tolist() for column in (ranges.keys, ranges.lows, ranges.highs))
@@ -308,6 +318,7 @@ def added(parts: Sequence[PartitionFigures]) -> PartitionFigures:
         standstills=standstills.added(part.standstills for part in parts),
         pauses=pauses.added(part.pauses for part in parts),
         memberless_ns=sum(part.memberless_ns for part in parts),
+        left_unnamed=sum(part.left_unnamed for part in parts),
         started_behind=sum(part.started_behind for part in parts),
         reset_behind=sum(part.reset_behind for part in parts),
         final_offsets=FinalOffsets(

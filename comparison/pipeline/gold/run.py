@@ -103,6 +103,7 @@ def together(
         final_offsets=figures.final_offsets,
         old_offsets_used=figures.old_offsets_used,
         memberless_ns=figures.memberless_ns,
+        left_unnamed=figures.left_unnamed,
         skips=figures.skips,
         standstills=figures.standstills,
         pauses=figures.pauses,

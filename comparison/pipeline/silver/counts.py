@@ -14,7 +14,6 @@ so that the cost of a change can be read in each design's own currency. Counts o
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 from comparison.pipeline.bronze.kinds import UNKNOWN_KIND
 from comparison.pipeline.measured import EventCount, TracedOperations
 from comparison.pipeline.silver.arrays import ENCODED_TEXT, integers
+from comparison.results.counts import NAMED_BY, READS, SYNC, area_of, outcome_of
 from comparison.results.keys import WHOLE_RUN
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from comparison.pipeline.silver.context import Window
     from comparison.pipeline.silver.readings import ReadingInterval
 
-#: The fields that names are taken from: the first that a kind has.
-_NAMED_BY = ("op", "api", "event", "trigger", "state", "phase", "reset", "reason")
 #: Kinds whose number says nothing or is counted elsewhere.
 _NOT_COUNTED = frozenset(
     {"run_started", "counters_read", "final_offset", "phase_entered", "records_acked", "bystander_op"}
@@ -44,17 +42,9 @@ _FURTHER = ("step", "path", "ok", "error", "outcome")
 #: What else rows are counted by: the window, and whether they are inside the whole run.
 _PLACES = ("window", "inside")
 #: The columns that are looked at.
-COLUMNS = ("role", "t_ns", "kind", *_NAMED_BY, *_FURTHER)
-#: An operation that servers count neither as a read nor as a write.
-SYNC = "sync"
-#: The operations that change nothing.
-READS = ("exists", "getData", "getChildren", SYNC)
+COLUMNS = ("role", "t_ns", "kind", *NAMED_BY, *_FURTHER)
 #: Errors of operations that the server may have performed (kernel.zookeeper.errors).
 UNANSWERED = ("ConnectionLost", "OperationTimeout", "SessionClosed", "SessionExpired", "SessionFailed", "Unanswered")
-
-_IN_GROUP = re.compile(r"/consumers/[^/]+/(ids|owners|offsets)(/|$)")
-_IN_CLUSTER = re.compile(r"/brokers/(ids|topics)(/|$)")
-_CLUSTER_AREAS = {"ids": "brokers", "topics": "topics"}
 
 
 class _What(NamedTuple):
@@ -136,7 +126,7 @@ def _is_one(places: np.ndarray) -> bool:
 
 
 def _naming_columns(kind: str, table: pa.Table) -> dict[str, pa.ChunkedArray | None]:
-    names = [name for name in _NAMED_BY if name in table.column_names]
+    names = [name for name in NAMED_BY if name in table.column_names]
     columns = {"name": table[names[0]] if names else None}
     if kind == UNKNOWN_KIND:
         columns["kind"] = table["kind"]
@@ -147,27 +137,6 @@ def _naming_columns(kind: str, table: pa.Table) -> dict[str, pa.ChunkedArray | N
 
 
 _WITH_ERROR = frozenset({"zk_op", "request_answered", "offset_refused"})
-
-
-def outcome_of(kind: str, row: Mapping[str, object]) -> str:
-    """`ok`, or what went wrong: an operation's error, a request's error, an attempt's or a commit's outcome."""
-    error = row.get("error")
-    if kind == "zk_op":
-        return "ok" if row["ok"] else str(error if error is not None else "failed")
-    if kind == "request_answered":
-        return str(error) or "ok"
-    if kind == "offset_refused":
-        return str(error)
-    return str(row.get("outcome") or "")
-
-
-def area_of(path: str) -> str:
-    """What a path is about: ids, owners or offsets of a group; brokers, topics; or its first node."""
-    if found := _IN_GROUP.search(path):
-        return found[1]
-    if found := _IN_CLUSTER.search(path):
-        return _CLUSTER_AREAS[found[1]]
-    return path[1:].partition("/")[0] if path.startswith("/") else ""
 
 
 def _count(window: int, what: _What, numbers: Sequence[int]) -> EventCount:

@@ -24,6 +24,7 @@ from comparison.playground.live.lanes import Lanes
 from comparison.playground.live.ownership import LiveOwnership, place_of
 from comparison.playground.live.roster import Roster
 from comparison.playground.live.tree import Tree
+from comparison.results.counts import MEMBER
 from comparison.screen.counted import counted
 from comparison.screen.natural_order import natural
 
@@ -64,18 +65,20 @@ class GroupFold:
     def apply(self, at_ms: float, event: Event) -> None:
         """Fold one event, which happened at this time of the game; unknown kinds are ignored.
 
-        Once everything is being stopped nothing counts: the end of the game is not part of it.
+        Once everything is being stopped nothing is shown any more: the end of the game is not part of it. Records and
+        commits are counted to the end, as the analysis does.
         """
+        member = place_of(str(event.get("process", "")))
+        is_member = member in self._roster.members
+        who = member if is_member else self._roster.place(str(event.get("by", "")))
+        self._counting.count(int(at_ms), MEMBER if is_member else "", who, event)
         if self._over:
             return
         self._cover.take(event, round(at_ms * NS_PER_MS))
-        member = place_of(str(event.get("process", "")))
-        if member in self._roster.members:
-            if event.get("member") and str(event["member"]) not in self._roster.places:
-                self._roster.places[str(event["member"])] = member
-                # The authority may have named it before it said its first word.
-                self._ownership.look_named(at_ms, self._roster.place)
-            self._counting.count(int(at_ms), member, event)
+        if is_member and event.get("member") and str(event["member"]) not in self._roster.places:
+            self._roster.places[str(event["member"])] = member
+            # The authority may have named it before it said its first word.
+            self._ownership.look_named(at_ms, self._roster.place)
         if handler := self._handlers.get(str(event["kind"])):
             handler(at_ms, event)
 
@@ -106,7 +109,7 @@ class GroupFold:
         self._ownership.changed.clear()
         self._counting.changed.clear()
         two_ns, unowned_ns = self._cover.figures(at_ms * NS_PER_MS)
-        counters = self._counting.counters(two_ms=two_ns / NS_PER_MS, unowned_ms=unowned_ns / NS_PER_MS)
+        counters = self._counting.counters(two_ns=two_ns, unowned_ns=unowned_ns)
         if counters != before.counters:
             found.append(messages.CountersChanged(design=design, counters=counters))
         if self._coordinator is not None:
@@ -149,16 +152,7 @@ class GroupFold:
             self._feed.say(int(at_ms), messages.Severity.ACT, f"the producer now sends {counted(rate, 'record')}/s")
         self._rate = rate
 
-    def records_acked(self, _at_ms: float, event: Event) -> None:
-        self._counting.acknowledge(event)
-
     # -- the authority ----------------------------------------------------------------------------------------
-
-    def offset_written(self, at_ms: float, event: Event) -> None:
-        self._counting.store(int(at_ms), self._roster.place(str(event["by"])), event)
-
-    def offset_refused(self, at_ms: float, event: Event) -> None:
-        self._counting.refuse(int(at_ms), self._roster.place(str(event["by"])), event)
 
     def named(self, at_ms: float, _event: Event) -> None:
         self._ownership.look_named(at_ms, self._roster.place)
@@ -185,8 +179,14 @@ class GroupFold:
             if self._coordinator.state in ("Assigning", "Reconciling"):
                 said = f"epoch {generation}: each of {members} has its target"
             self._feed.say(int(at_ms), messages.Severity.INFO, said)
+        known = self._coordinator
         self._coordinator = replace(
-            self._coordinator, state=state, since_ms=int(at_ms), reason=reason, generation=generation
+            known,
+            state=state,
+            came_from=known.came_from if state == known.state else known.state,
+            since_ms=int(at_ms),
+            reason=reason,
+            generation=generation,
         )
 
 
@@ -196,9 +196,6 @@ OF_GROUP: Mapping[str, str] = {
     for kind in (
         "stage_entered",
         "rate_set",
-        "records_acked",
-        "offset_written",
-        "offset_refused",
         "group_member_joined",
         "group_member_left",
         "group_changed",

@@ -70,6 +70,11 @@ class Follower:
         self._tails: dict[str, Tail] = {}
         self._held: list[Event] = []
 
+    @property
+    def has_more(self) -> bool:
+        """Whether the last reading left something in a file."""
+        return any(tail.has_more for tail in self._tails.values())
+
     def add(self, event: Event) -> None:
         """Put an event that is in no file in its place; it has `ns` and `kind` as all do."""
         self._held.append(event)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: How often the znodes are read.
 _TREE_S = 0.3
-#: The trace files that are followed: not the proxy's, nor the observer's, which is written after the game.
-_FOLLOWED = re.compile(r"(m\d+(\.\d+)?|broker-\d+|runner)")
+#: The trace files that are followed: not the proxy's. The observer's is written after the game, from ZooKeeper's log.
+_FOLLOWED = re.compile(r"(m\d+(\.\d+)?|broker-\d+|runner|observer)")
 
 
 class WatchedGroup:
@@ -79,7 +79,9 @@ class WatchedGroup:
 
     def take(self, slack_ns: int = SLACK_NS) -> Sequence[Mapping[str, object]]:
         """Fold the events since the last call, but those of the last `slack_ns`; the events."""
-        events = self._follower.read(self._now_ns(), slack_ns)
+        events = list(self._follower.read(self._now_ns(), slack_ns))
+        while self._follower.has_more:
+            events += self._follower.read(self._now_ns(), slack_ns)
         for event in events:
             ns = event["ns"]
             assert isinstance(ns, int)

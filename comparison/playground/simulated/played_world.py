@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.playground.applying import changed
+from comparison.playground.live.moments import told
 from comparison.playground.play.group import PlayedGroup
 from comparison.playground.play.lifecycle import Refused, failure_of, first_group
 from comparison.playground.play.setting_up import request_of
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.simulated.exchange import Begin, Reply
-from comparison.playground.simulated.moments import told
 from comparison.scenarios.plan.links import links_of
 from comparison.scenarios.plan.parameters import Parameters
 from comparison.scenarios.run.runner import perform

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from comparison.playground.web.counters import script
 from comparison.report.drawing.palette import PALETTE
 from comparison.report.drawing.svg import painter
 from comparison.report.markup import render
@@ -57,6 +58,7 @@ def page_files() -> Mapping[str, PageFile]:
     styles = [(drawings / name).read_text() for name in ("theme.css", "lanes.css")]
     texts["lanes.css"] = "".join([*styles, render("drawing/palette.css.j2", **PALETTE)])
     texts["painter.js"] = painter()
+    texts["counters.js"] = script()
     texts["machines.json"] = msgspec.json.encode(machines()).decode()
     texts[PAGE] = texts[PAGE].replace("<!-- patterns -->", render("drawing/patterns.svg.j2", **PALETTE))
     return {"" if name == PAGE else name: PageFile(text.encode(), TYPES[_suffix(name)]) for name, text in texts.items()}

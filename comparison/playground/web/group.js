@@ -1,7 +1,8 @@
 // One design's column: what is to be seen at a glance, its counters, and its feed; the other parts have files of their
 // own.
 
-import { clock, html, keyed, light, say, seconds, several } from "./elements.js";
+import { COUNTERS } from "./counters.js";
+import { clock, html, keyed, light, say, several } from "./elements.js";
 import { glance } from "./model.js";
 import { Lanes } from "./lanes.js";
 import { Machine } from "./machine.js";
@@ -10,28 +11,18 @@ import { Steps } from "./steps.js";
 import { SameAgain } from "./time.js";
 import { Tree } from "./tree.js";
 
-const COUNTERS = {
-  notifications: ["notifications", "watch events that members received"],
-  reads: ["reads", "members' ZooKeeper reads"],
-  writes: ["writes", "members' ZooKeeper writes"],
-  requests: ["requests", "members' requests that brokers answered, fetches not counted"],
-  rebalances: ["rebalances completed", "by members"],
-  two_delivering_ms: ["two delivering", "partition-seconds that two or more members delivered"],
-  unowned_ms: ["unowned", "partition-seconds that no member claimed"],
-  moved_back: ["moved back", "accepted commits that moved an offset back"],
-  refused: ["refused", "commits that the authority refused"],
-  duplicates: ["duplicates", "records delivered again"],
-  delivered: ["delivered", "records delivered, the duplicates included"],
-};
-const ALARMS = ["two_delivering_ms", "moved_back"];
 const SIGNS = { info: ["·", ""], act: ["▶", "played: "], notice: ["!", "notice: "], alarm: ["⚠", "alarm: "] };
 
 export class GroupColumn {
-  // `turn` sends a command to the game as a whole, if it is simulated.
+  // `turn` sends a command to the game as a whole, if it is simulated. A replay has nobody to give a command to: its feed
+  // changes with every move of the cursor, and is not announced.
   constructor(group, give, toWhom, turn) {
     this.glance = html("p", { class: "glance", "data-part": "glance" });
     this.counters = html("dl", { class: "counters", "data-part": "counters" });
-    this.feed = html("div", { class: "feed", role: "log", "aria-live": "polite", tabindex: 0, "aria-label": `What happens in ${group.design}` });
+    this.meanings = html("dl", { class: "meanings" });
+    const counted = html("div", {}, this.counters, html("details", {}, html("summary", {}, "What is counted"),
+      html("p", {}, "Each figure is the report's of the same name."), this.meanings));
+    this.feed = html("div", { class: "feed", role: "log", "aria-live": give ? "polite" : "off", tabindex: 0, "aria-label": `What happens in ${group.design}` });
     this.parts = [new Lanes(group), new Members(group, give, toWhom)];
     if (group.coordinated) this.parts.push(new Machine(group));
     if (!group.coordinated || group.znodes.length) this.parts.push(new Tree(group));
@@ -42,14 +33,14 @@ export class GroupColumn {
     const title = html("div", { class: "head" }, html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design),
       ...(this.same ? [this.same.root] : []));
     this.root = html("section", { class: "group", "data-design": group.design, "aria-label": group.design }, title,
-      this.glance, this.counters, this.lanes.root, html("div", {}, this.members.root, ...(this.steps ? [this.steps.root] : [])),
+      this.glance, counted, this.lanes.root, html("div", {}, this.members.root, ...(this.steps ? [this.steps.root] : [])),
       html("section", { class: "feed-part", "data-part": "feed" }, html("h3", {}, "What happens"), this.feed),
       html("div", {}, ...this.parts.slice(2).filter((each) => each !== this.steps).map((each) => each.root)));
   }
 
   update(group, now, rowsOf) {
     this.showGlance(group);
-    this.count(group);
+    this.count(group, now);
     this.tell(group);
     this.lanes.update(group, now, rowsOf);
     this.members.update(group, now);
@@ -70,17 +61,18 @@ export class GroupColumn {
     say(this.glance, texts[seen.kind]());
   }
 
-  count(group) {
-    const shown = Object.keys(COUNTERS).filter((each) => !group.coordinated || !["notifications", "reads", "writes"].includes(each)
-      || group.counters[each] > 0).filter((each) => group.coordinated || each !== "requests");
-    keyed(this.counters, shown, String, (each) => html("div", { "data-counter": each, title: COUNTERS[each][1] },
-      html("dt", {}, COUNTERS[each][0]), html("dd", {}, "")), (node, each) => {
-      const value = group.counters[each], text = each.endsWith("_ms") ? seconds(value) : value.toLocaleString("en");
-      const number = node.lastChild, before = number.textContent;
-      say(number, text);
-      node.classList.toggle("alarm", ALARMS.includes(each) && value > 0);
-      if (before && before !== number.textContent && each !== "delivered") light(node);
+  // The same counters in every column, at the same places; a design has nothing of some of them.
+  count(group, { groups }) {
+    const shown = COUNTERS.filter((each) => groups.some(({ design }) => each.designs.includes(design)));
+    keyed(this.counters, shown, (each) => each.name, ({ name, label, meaning }) => html("div", { "data-counter": name, title: meaning },
+      html("dt", {}, label), html("dd", {}, "")), (node, { name, unit, is_alarm, designs }) => {
+      const value = group.counters[name], number = node.lastChild, before = number.textContent;
+      const isThere = designs.includes(group.design) || value > 0;
+      say(number, !isThere ? "–" : unit === "s" ? value.toFixed(1) : value.toLocaleString("en"));
+      node.classList.toggle("alarm", is_alarm && value > 0);
+      if (before && before !== number.textContent && name !== "delivered") light(node);
     });
+    keyed(this.meanings, shown, (each) => each.name, ({ label, meaning }) => html("div", {}, html("dt", {}, label), html("dd", {}, meaning)));
   }
 
   // The newest first. Some are only known to have happened when others were said already.

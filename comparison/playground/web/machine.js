@@ -1,6 +1,7 @@
 // The coordinator's state machine, drawn from the product's own table of moves, with the present state lit.
 
 import { clock, html, put, say, svg } from "./elements.js";
+import { machines } from "./machines.js";
 
 const WIDTH = 480, HEIGHT = 178, BOX = { width: 150, height: 34 };
 const PLACES = {
@@ -18,7 +19,8 @@ const LINES = {
   "Assigning Stable": "M145 87L205 49", "Stable Assigning": "M185 49L125 87",
   "Stable Empty": "M165 32H156", "Reconciling Empty": "M395 121V126H2V32H4",
 };
-const machines = fetch("machines.json").then((answer) => answer.json());
+
+let made = 0;
 
 export class Machine {
   constructor(group) {
@@ -36,7 +38,7 @@ export class Machine {
   }
 
   draw(group) {
-    const arrow = `arrow-${group.design}`;
+    const arrow = `arrow-${made += 1}`;
     this.drawing.append(svg("defs", {}, svg("marker", { id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7,
       markerHeight: 7, orient: "auto" }, svg("path", { class: "head", d: "M0 0L8 4L0 8z" }))));
     group.states.forEach((name, number) => {
@@ -54,19 +56,21 @@ export class Machine {
         this.moves.set(`${from} ${to}`, move);
         this.drawing.append(move);
       }
+      if (this.said) this.mark(this.said);
     });
   }
 
-  update(group, now) {
+  mark({ state, came_from }) {
+    for (const [name, box] of this.states) box.classList.toggle("now", name === state);
+    for (const [name, move] of this.moves) move.classList.toggle("taken", name === `${came_from} ${state}`);
+    put(this.drawing, "aria-label", `The state machine of the group; its state is ${state || "not known yet"}`);
+  }
+
+  update(group) {
     const said = group.coordinator;
     if (!said) return;
-    if (this.state !== said.state) {
-      this.last = this.moves.get(`${this.state} ${said.state}`);
-      this.state = said.state;
-      for (const [name, box] of this.states) box.classList.toggle("now", name === said.state);
-      for (const move of this.moves.values()) move.classList.toggle("taken", move === this.last);
-      put(this.drawing, "aria-label", `The state machine of the group; its state is ${said.state || "not known yet"}`);
-    }
+    if (this.said?.state !== said.state || this.said.came_from !== said.came_from) this.mark(said);
+    this.said = said;
     const texts = [said.state || "–", said.generation, said.leader || "–", said.members.join(", ") || "–",
       said.reason ? `${said.reason} (${clock(said.since_ms)})` : "–"];
     texts.forEach((text, place) => say(this.values[place], String(text)));

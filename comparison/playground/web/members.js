@@ -24,7 +24,7 @@ export const POSSIBLE = {
 const STEPPABLE = ["pending", "running"];
 const STATES = { pending: "starting", running: "running", frozen: "frozen", cut: "cut off", ended: "ended" };
 
-// `give` sends a command to this design, or to every one, and `toWhom` says to which.
+// `give` sends a command to this design, or to every one, and `toWhom` says to which. Without it there is nothing to do.
 export class Members {
   constructor(group, give, toWhom) {
     this.design = group.design;
@@ -39,7 +39,7 @@ export class Members {
       this.button(`Add ${PARTITIONS} partitions`, () => this.give({ type: "add-partitions", count: PARTITIONS }, "add partitions")),
       this.button("Slower", () => this.change(-1)), this.rate, this.button("Faster", () => this.change(1)));
     this.root = html("section", { class: "members", "data-part": "members" },
-      html("h3", {}, `Members of ${group.design}`), this.all, this.cards);
+      html("h3", {}, `Members of ${group.design}`), ...(give ? [this.all] : []), this.cards);
   }
 
   button(label, does) {
@@ -68,6 +68,7 @@ export class Members {
     const card = html("article", { class: "card" },
       html("h4", {}, swatch(style), html("span", { class: "name" }, name), html("span", { class: "state" }), html("span", { class: "leads" })),
       html("p", { class: "about" }), html("p", { class: "faint id" }));
+    if (!this.give) return card;
     const buttons = html("div", { class: "buttons" });
     for (const _ of BUTTONS) buttons.append(html("button", { type: "button", onclick: (event) => this.act(name, event.currentTarget) }));
     if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", onclick: () => this.step(name) }, "Step"));
@@ -90,6 +91,7 @@ export class Members {
     const id = card.querySelector(".id");
     say(id, member.id || "no id yet");
     put(id, "title", member.id);
+    if (!this.give) return;
     const buttons = [...card.querySelectorAll(".buttons button")];
     BUTTONS.forEach((each, place) => this.showButton(buttons[place], each, member));
     if (this.hasSteps) {

@@ -16,6 +16,8 @@ export class Tree {
   }
 
   update(group, now) {
+    if (now.at_ms < this.at_ms || now.at_ms > this.at_ms + GONE_MS) this.forget();
+    this.at_ms = now.at_ms;
     const paths = new Map(group.znodes.map((each) => [each.path, each]));
     for (const [path, node] of this.known ?? []) if (!paths.has(path)) this.gone.set(path, { ...node, gone_ms: now.at_ms });
     for (const [path, node] of this.gone) if (paths.has(path) || node.gone_ms < now.at_ms - GONE_MS) this.gone.delete(path);
@@ -24,6 +26,12 @@ export class Tree {
     const all = [...group.znodes, ...this.gone.values()];
     this.owners = new Map(group.members.filter((each) => each.id).map((each) => [each.id, each.name]));
     keyed(this.list, rows(all), (each) => each.path, (each) => this.row(each), (row, each) => this.show(row, each));
+  }
+
+  // What follows is not what comes next: nothing has changed just now.
+  forget() {
+    this.gone.clear();
+    this.known = null;
   }
 
   row({ name, depth }) {

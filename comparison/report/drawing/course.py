@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.drawing.layout import LETTER, PHASE, REBALANCES, USUAL_WIDTH, Bars, Block, Label, Row
-from comparison.report.drawing.panel import MOMENT_MS, disturbances
-from kernel.designs import RECONCILING
+from comparison.report.drawing.panel import disturbances
+from comparison.results.run import MOMENT_MS
 
 if TYPE_CHECKING:
     from comparison.report.drawing.panel import Panel
@@ -24,7 +24,7 @@ def course(panel: Panel) -> Block:
     """What was done to the group, and its generations."""
     view, scale = panel.view, panel.scale
     block = Block("course", f"Faults, changes and rebalances in {view.design}")
-    labels = list(_labels(view))
+    labels = disturbances_named(view)
     free = [0.0] * _LINES_MAX
     for at_ms, label in labels:
         x = scale.share(at_ms) * USUAL_WIDTH
@@ -43,13 +43,15 @@ def course(panel: Panel) -> Block:
     return block
 
 
-def _labels(view: RunView) -> list[tuple[float, str]]:
+def disturbances_named(view: RunView) -> list[tuple[float, str]]:
+    """When each fault began and ended and each change was made, in order."""
     found = []
     for fault in view.faults:
         name = f"{fault.fault} {fault.target}".strip()
         found.append((fault.from_ms, name))
         if fault.healed_ms is not None and fault.healed_ms - fault.from_ms > MOMENT_MS:
-            found.append((fault.healed_ms, "heal" if fault.fault == "cut" else f"end of {fault.fault}"))
+            name = "heal" if fault.fault == "cut" else f"end of {fault.fault}"
+            found.append((fault.healed_ms, f"{name} after {fault.other_length}" if fault.other_length else name))
     return sorted({*found, *((change.at_ms, change.name) for change in view.changes)})
 
 
@@ -58,8 +60,7 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
     if not view.rounds:
         return
     numbered = any(each.generation is not None for each in view.rounds)
-    kind = "epoch" if view.design in RECONCILING else "generation"
-    block.name(kind if numbered else "rebalances", block.height + 11)
+    block.name(view.numbered_by if numbered else "rebalances", block.height + 11)
     row = Row(block.height + 1, _STEP - 4, "the group", REBALANCES)
     bars = Bars(scale)
     for each in view.rounds:

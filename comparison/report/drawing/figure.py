@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.course import TICKS_FEW, TICKS_MAX, axis, course, phases
+from comparison.report.drawing.lane_groups import in_words
 from comparison.report.drawing.lanes import partition_lanes
 from comparison.report.drawing.member_lanes import member_lanes
 from comparison.report.drawing.panel import Panel
@@ -12,6 +13,7 @@ from comparison.report.drawing.panel import Panel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comparison.report.drawing.lane_groups import LaneGroup
     from comparison.report.drawing.layout import Block
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import PartitionView, RunView, Stretch
@@ -28,13 +30,16 @@ class Figure(NamedTuple):
     view: RunView
     blocks: Sequence[Block]
     rows: Sequence[Sequence[str]]
+    order: str  #: of the lanes, in words; '' if it is the partitions'
     remarks: Sequence[str]
 
 
-def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: int) -> Figure:
-    """`marks_max` bars at most are drawn in a block."""
+def figure(
+    view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: int, groups: Sequence[LaneGroup] = ()
+) -> Figure:
+    """`marks_max` bars at most are drawn in a block; the lanes are in these groups, or in the partitions' order."""
     panel = Panel(view, scale, styles, marks_max)
-    lanes, joined = partition_lanes(panel)
+    lanes, joined = partition_lanes(panel, groups)
     members, _ = member_lanes(panel)
     phase_block, joined_phases = phases(panel)
     blocks = [
@@ -48,6 +53,7 @@ def figure(view: RunView, scale: Scale, styles: Mapping[str, str], marks_max: in
         view=view,
         blocks=[block for block in blocks if block.height],
         rows=[_row(lane, scale, max(CELL_MIN, min(CELL_MAX, marks_max // MARKS_AN_ENTRY))) for lane in view.partitions],
+        order=in_words(groups),
         remarks=list(_remarks(view, joined, joined_phases)),
     )
 

@@ -6,11 +6,14 @@ at once are marked in red with both names. Below them are the commits as the aut
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from comparison.report.drawing.lane_groups import OTHERS, LaneGroup
 from comparison.report.drawing.layout import (
     COMMITS,
     DELIVERS,
+    HEADING,
     NAMED,
     OVERLAP,
     USUAL_WIDTH,
@@ -18,6 +21,7 @@ from comparison.report.drawing.layout import (
     Bar,
     Bars,
     Block,
+    Group,
     Label,
     Row,
     Strip,
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
     from comparison.report.drawing.panel import Panel
     from comparison.report.drawing.scale import Scale
-    from comparison.report.view.model import Commit, Overlap, PartitionView, Stretch
+    from comparison.report.view.model import Commit, Overlap, PartitionView, RunView, Stretch
 
 #: More members than these at once share the last row.
 ROWS_MAX = 3
@@ -43,8 +47,8 @@ _FEW_MARKS, _TICKS_APART = 100, 0.005
 _MANY = 14
 
 
-def partition_lanes(panel: Panel, *, names_cut: bool = True) -> tuple[Block, int]:
-    """The block, and how many stretches were too many to be drawn one by one."""
+def partition_lanes(panel: Panel, groups: Sequence[LaneGroup] = (), *, names_cut: bool = True) -> tuple[Block, int]:
+    """The block, and how many stretches were too many to be drawn one by one; in these groups, or in their order."""
     view, scale = panel.view, panel.scale
     overlaps = sum(len(lane.overlaps) for lane in view.partitions)
     title = (
@@ -53,10 +57,36 @@ def partition_lanes(panel: Panel, *, names_cut: bool = True) -> tuple[Block, int
         "The table below says the same."
     )
     block, bars = Block("partitions", title, behind=list(disturbances(panel))), Bars(scale)
-    bar = 11 if len(view.partitions) <= _MANY else 9
-    for lane in view.partitions:
-        _Lane(panel, lane, bar).lay(block, bars, names_cut=names_cut)
+    for group in groups or [LaneGroup(OTHERS, "", "", view.partitions)]:
+        if len(groups) > 1:
+            block.groups.append(Group(group.heading if group.lanes else "", block.height))
+            block.height += HEADING
+        for lane, height in zip_longest(group.lanes, group.heights):
+            top = block.height
+            if lane is not None:
+                _Lane(panel, lane, _bar_height(view)).lay(block, bars, names_cut=names_cut)
+            block.height = max(block.height, top + (height or 0))
+            block.edges.append(block.height)
     return block, bars.laid_into(block, panel.marks_max)
+
+
+def lane_heights(view: RunView) -> dict[int, int]:
+    """How many pixels the lane of each partition needs, by its identity."""
+    return {id(lane): _height(lane, _bar_height(view)) for lane in view.partitions}
+
+
+def _height(lane: PartitionView, bar: int) -> int:
+    rows = 1 + max(packed(_times(lane.delivering), ROWS_MAX), default=0)
+    delivers = bar + (bar - 1) * (rows - 1) - (rows > 1)
+    return 2 + bar + 1 + delivers + OVERLAP * bool(lane.overlaps) + _TICKS * bool(lane.commits) + _GAP
+
+
+def _times(stretches: Iterable[Stretch]) -> list[tuple[float, float]]:
+    return [(each.from_ms, each.until_ms) for each in stretches]
+
+
+def _bar_height(view: RunView) -> int:
+    return 11 if len(view.partitions) <= _MANY else 9
 
 
 class _Lane:
@@ -70,7 +100,7 @@ class _Lane:
         lane, height, top = self._lane, self._bar, block.height + 2
         named = Row(top, height, lane.name, NAMED)
         y = top + height + 1
-        rows = packed([(each.from_ms, each.until_ms) for each in lane.delivering], ROWS_MAX)
+        rows = packed(_times(lane.delivering), ROWS_MAX)
         count = 1 + max(rows, default=0)
         delivers = [Row(y + (height - 1) * n, height - (count > 1), lane.name, DELIVERS) for n in range(count)]
         ends = delivers[-1].y + delivers[-1].height
@@ -94,9 +124,7 @@ class _Lane:
             _ticks(block, self._panel, lane.commits, y + 1)
             block.labels += _refusals(self._scale, lane.commits, y + _TICKS)
             y += _TICKS
-        y += _GAP
-        block.edges.append(y)
-        block.height = y
+        block.height = y + _GAP
 
 
 def _share(one: Stretch, other: Stretch) -> float:

@@ -78,6 +78,17 @@ class Strip(NamedTuple):
 OVERLAP = 13
 
 
+class Group(NamedTuple):
+    """Lanes that belong together begin below this `heading`, whose line begins at `y`."""
+
+    heading: str
+    y: int
+
+
+#: The height of a heading of lanes.
+HEADING = 15
+
+
 class Label(NamedTuple):
     """A text at a moment. Of `step`s that are too close the first is seen; an `at` is a tick of the axis."""
 
@@ -131,6 +142,7 @@ class Block:
     rows: list[Row] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     edges: list[int] = field(default_factory=list)  #: where lanes end
+    groups: list[Group] = field(default_factory=list)
     ticks: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  #: upright strokes: moment and y, by class
     overlaps: list[Strip] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
@@ -167,6 +179,7 @@ class Block:
                 for bars in self.by_class().values()
             ],
             "overlaps": [each[:-1] for each in self.overlaps],  # without their hints
+            **({"groups": self.groups} if self.groups else {}),
             "labels": [(each.kind, each.at, each.y, each.ends_there) for each in self.labels],
             "curves": [
                 [

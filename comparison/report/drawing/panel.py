@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.layout import Area
+from comparison.results.run import MOMENT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comparison.report.drawing.scale import Scale
     from comparison.report.view.model import RunView
-
-#: A fault that is healed sooner is a moment: a kill.
-MOMENT_MS = 250
 
 
 class Panel(NamedTuple):

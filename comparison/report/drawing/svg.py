@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
-from comparison.report.drawing.layout import LETTER, OVERLAP, USUAL_WIDTH
+from comparison.report.drawing.layout import HEADING, LETTER, OVERLAP, USUAL_WIDTH
 from comparison.report.markup import Shape
 
 if TYPE_CHECKING:
@@ -50,8 +50,11 @@ def painted(block: Block, length: int) -> Painted:
         block=block,
         length=length,
         names=[
-            Shape("text", {**({"class": kind} if kind else {}), "x": "100%", "y": y}, text)
-            for kind, _, y, text, *_ in block.names
+            *(
+                Shape("text", {**({"class": kind} if kind else {}), "x": "100%", "y": y}, t)
+                for kind, _, y, t, *_ in block.names
+            ),
+            *(Shape("text", {"class": "group", "x": "100%", "y": y + HEADING - 4}, text) for text, y in block.groups),
         ],
         under=[_behind(each, length) for each in block.behind],
         curves=[(of, [*_behind_curves(of), *(_curve(each, of.top) for each in of.curves)]) for of in block.curves],

@@ -4,13 +4,14 @@ class Block {
   constructor(element, length) {
     this.element = element;
     this.length = length;
+    this.run = element.closest('.run');
     this.win = element.querySelector('.win');
     this.plot = element.querySelector('.plot');
     this.names = element.querySelector('.names');
     this.over = element.querySelector('.over');
     this.height = Number(this.plot.getAttribute('height'));
     this.top = 0;
-    const authority = element.closest('.run').dataset.authority;
+    const authority = this.run.dataset.authority;
     const meanings = { n: `named by ${authority}`, d: 'delivers', c: 'commits', r: 'rebalances', p: 'phase',
       w: 'at the barrier', i: 'the whole group' };
     this.layout = JSON.parse(element.dataset.layout);
@@ -105,15 +106,30 @@ class Block {
     return found;
   }
 
-  only(lane) { // show one lane, or all
-    const tops = [...this.lanes().values(), this.height];
-    const top = lane ? this.lanes().get(lane) : 0;
-    const shown = top === undefined ? 0 : lane ? tops[tops.indexOf(top) + 1] - top : this.height;
-    this.top = top || 0;
-    this.win.setAttribute('y', -this.top);
-    this.plot.setAttribute('height', shown);
-    this.names.setAttribute('height', shown);
-    for (const text of all('text', this.names)) text.setAttribute('dy', -this.top);
+  get groups() { return this.layout.groups ?? []; }
+
+  groupOf(lane) { // the heading below which a lane is
+    const top = this.lanes().get(lane);
+    return top === undefined ? undefined : this.groups.findLast(([, y]) => y <= top)?.[0];
+  }
+
+  span(name) { // the top and the foot of a lane, of the lanes of the n-th group (`*n`), or of all
+    if (name.startsWith('*')) {
+      const [top, foot] = [0, 1].map((n) => this.groups[Number(name.slice(1)) + n]?.[1]);
+      return top === undefined ? [0, 0] : [top, foot ?? this.height];
+    }
+    const top = name ? this.lanes().get(name) : 0;
+    if (top === undefined) return [0, 0];
+    const tops = [...this.lanes().values(), ...this.groups.map(([, y]) => y), this.height].sort((one, other) => one - other);
+    return [top, name ? tops.find((each) => each > top) : this.height];
+  }
+
+  only([top, foot]) { // show what is between two heights
+    this.top = top;
+    this.win.setAttribute('y', -top);
+    this.plot.setAttribute('height', foot - top);
+    this.names.setAttribute('height', foot - top);
+    for (const text of all('text', this.names)) text.setAttribute('dy', -top);
   }
 
   dim(member) {

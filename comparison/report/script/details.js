@@ -5,23 +5,24 @@ let pinned = null;
 function pin(lanes, figure, element, y, ms) { // remember whose details are kept, for links
   const block = pinned && lanes.blocks.find((each) => each.element === element);
   lanes.pinned = block && {
-    design: figure.closest('.run').dataset.design,
+    column: figure.closest('.run').dataset.column,
     block: lanes.blocks.filter((each) => figure.contains(each.element)).indexOf(block),
     y: Math.round(y - block.plot.getBoundingClientRect().top + block.top), ms: Math.round(ms),
   };
   remember(lanes);
 }
 
-function showPinned(lanes, { design, block, y, ms }) {
-  const run = all('.run', lanes.element).find((each) => each.dataset.design === design);
+function showPinned(lanes, { column, block, y, ms }) {
+  const run = all('.run', lanes.element).find((each) => each.dataset.column === column);
   const element = run && all('.block', run)[block];
   const shown = lanes.blocks.find((each) => each.element === element);
   if (!shown) return;
+  if ('open' in run) run.open = true;
   run.scrollIntoView();
   const box = shown.plot.getBoundingClientRect();
   const clientX = box.left + ((ms - lanes.from) / (lanes.until - lanes.from)) * box.width;
   keep(lanes, element, { target: element, clientX, clientY: box.top + y - shown.top }, ms);
-  if (pinned) lanes.pinned = { design, block, y, ms };
+  if (pinned) lanes.pinned = { column, block, y, ms };
 }
 
 function point(lanes, event, ms) { // the details of what is under the pointer; what that is, or null
@@ -50,15 +51,22 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
   return { member: isPartition ? bar?.name : row?.lane, partition: isPartition ? row?.lane : '' };
 }
 
-function place({ clientX, clientY }) { // beside the pointer, and on the screen
-  const box = tip.getBoundingClientRect();
+function place({ clientX, clientY }) { // above the pointer, so that what follows is seen; below it where there is no room
+  const box = tip.getBoundingClientRect(), above = clientY - box.height - 14;
   tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - box.width - 8))}px`;
-  tip.style.top = `${Math.max(4, Math.min(clientY + 16, innerHeight - box.height - 8))}px`;
+  tip.style.top = `${above > 4 ? above : clientY + 20}px`;
+}
+
+function dock({ clientY }) { // kept details are at the foot of the screen; the page has room for them behind its end
+  const box = tip.getBoundingClientRect(), room = 40;
+  document.body.style.paddingBottom = `${box.height + 24}px`;
+  if (clientY > innerHeight - box.height - room) scrollBy(0, clientY - (innerHeight - box.height - room));
 }
 
 function unpin() {
   tip.hidden = true;
   tip.classList.remove('pinned');
+  document.body.style.paddingBottom = '';
   tip.replaceChildren();
 }
 
@@ -70,7 +78,7 @@ function keep(lanes, figure, event, ms) { // the details under the pointer, with
   const close = made('button', { type: 'button', class: 'close', 'aria-label': 'Close the details' }, '×');
   close.addEventListener('click', release);
   tip.prepend(close);
-  place(event);
+  dock(event);
   addRaw(figure.closest('.run'), lanes, ms, pinned, event);
 }
 

@@ -11,6 +11,8 @@ class Lanes {
     this.from = 0;
     this.until = this.length;
     this.blocks = all('.block', element).map((each) => new Block(each, this.length));
+    this.runs = all('.run', element);
+    choosing(this);
     this.partition = element.querySelector('select.partition');
     this.member = element.querySelector('select.member');
     element.addEventListener('change', () => { this.filter(); this.show(); remember(this); });
@@ -27,30 +29,33 @@ class Lanes {
   }
 
   show() {
-    const { width } = this;
-    const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members';
+    const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members', { widths } = this;
     for (const block of this.blocks) {
-      if (!block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
+      const width = widths.get(block.run);
+      if (width && !block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
     }
-    const [from, until] = [this.from, this.until].map((ms) => ((ms + this.zero) / 1000).toFixed(2));
-    this.element.querySelector('.window').textContent = this.whole ? '' : `${from} to ${until} s`;
+    tellFilter(this);
   }
 
   crowd() {
-    const pixel = (this.until - this.from) / this.width;
-    for (const block of this.blocks) block.crowd(pixel);
+    const { widths } = this;
+    for (const block of this.blocks) {
+      if (widths.get(block.run)) block.crowd((this.until - this.from) / widths.get(block.run));
+    }
   }
 
-  // Asked before anything is changed, so that the page is laid out once.
-  get width() { return this.element.querySelector('.axis .plot').getBoundingClientRect().width || 900; }
+  // Of each run's plots, 0 of one that is folded. Asked before anything is changed, so that the page is laid out once.
+  get widths() {
+    return new Map(this.runs.map((run) => [run, run.querySelector('.axis .plot')?.getBoundingClientRect().width]));
+  }
 
   get whole() { return this.from <= 0 && this.until >= this.length; }
 
   filter() {
     for (const block of this.blocks) {
       const kind = block.element.classList;
-      if (kind.contains('partitions')) { block.dim(this.member.value); block.only(this.partition.value); }
-      if (kind.contains('members') || kind.contains('phases')) block.only(this.member.value);
+      if (kind.contains('partitions')) { block.dim(this.member.value); block.only(block.span(this.partition.value)); }
+      if (kind.contains('members') || kind.contains('phases')) block.only(block.span(this.member.value));
     }
   }
 
@@ -73,19 +78,22 @@ class Lanes {
     const here = this.gone ?? (step > 0 ? -1 : Infinity);
     const next = step > 0 ? sorted.find((each) => each.from > here + 1) : sorted.findLast((each) => each.from < here - 1);
     const found = next || (step > 0 ? sorted[0] : sorted.at(-1));
-    if (!found) return;
+    if (!found) return null;
     const margin = Math.max(150, (found.until - found.from) * 0.3);
     this.zoom(found.from - margin, found.until + margin);
     this.gone = found.from;
+    return found;
   }
 
   do(what) {
-    const rounds = () => this.blocks.flatMap((block) => block.rebalances);
-    const overlaps = () => this.blocks.flatMap((block) => block.overlaps);
+    const rounds = () => this.blocks.filter(({ run }) => this.isShown(run)).flatMap((block) => block.rebalances);
+    const overlaps = () => this.blocks.filter(({ run }) => this.isShown(run)).flatMap((block) => block.overlaps);
     const actions = {
       in: () => this.scale(0.5), out: () => this.scale(2), left: () => this.pan(-0.25), right: () => this.pan(0.25),
       fit: () => { this.gone = undefined; this.zoom(0, this.length); },
-      next: () => this.go(rounds(), 1), previous: () => this.go(rounds(), -1), overlap: () => this.go(overlaps(), 1),
+      next: () => this.go(rounds(), 1), previous: () => this.go(rounds(), -1),
+      overlap: () => nextOverlap(this, overlaps()),
+      clear: () => { this.gone = undefined; see(this, {}); remember(this); },
       sequence: () => showSequence(this),
       help,
     };

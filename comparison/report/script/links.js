@@ -12,8 +12,9 @@ function remember(lanes) {
     if (lanes.partition.value) kept.set('partition', lanes.partition.value);
     if (lanes.member.value) kept.set('member', lanes.member.value);
     if (lanes.element.querySelector('.of-members').checked) kept.set('by', 'member');
+    if (!lanes.isAtFirst) for (const side of SIDES) kept.set(side, lanes.chosen[side]);
     if (lanes.rebalance) kept.set('rebalance', lanes.rebalance);
-    if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'design'].map((each) => lanes.pinned[each]).join(' '));
+    if (pinned && lanes.pinned) kept.set('pin', ['block', 'y', 'ms', 'column'].map((each) => lanes.pinned[each]).join(' '));
     history.replaceState(null, '', `#${encodeURIComponent(lanes.anchor)}${kept.size ? `?${kept}` : ''}`);
   }, 150);
 }
@@ -23,12 +24,13 @@ function restore() {
   const lanes = query && ofScenario(decodeURIComponent(anchor));
   if (!lanes) return;
   const kept = new URLSearchParams(query);
+  lanes.choose(kept.get('left'), kept.get('right'));
   see(lanes, { from: kept.get('from'), until: kept.get('until'), partition: kept.get('partition'),
     member: kept.get('member'), by: kept.get('by') });
   lanes.element.scrollIntoView();
   tell(document.getElementById(kept.get('rebalance') || ''));
-  const [block, y, ms, ...design] = (kept.get('pin') || '').split(' ');
-  if (design.length) showPinned(lanes, { block: Number(block), y: Number(y), ms: Number(ms), design: design.join(' ') });
+  const [block, y, ms, column] = (kept.get('pin') || '').split(' ');
+  if (column) showPinned(lanes, { block: Number(block), y: Number(y), ms: Number(ms), column });
 }
 
 function see(lanes, { from, until, partition, member, by }) {
@@ -49,8 +51,10 @@ for (const link of all('a.see')) {
     const lanes = ofScenario(link.dataset.scenario);
     if (!lanes) return;
     event.preventDefault();
+    const run = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    if (run) lanes.unfold(run);
     see(lanes, link.dataset);
-    document.getElementById(decodeURIComponent(link.hash.slice(1)))?.scrollIntoView();
+    run?.scrollIntoView();
   });
 }
 addEventListener('hashchange', restore);

@@ -27,5 +27,5 @@ async function addRaw(run, lanes, ms, about, event) {
   }
   list.append(made('li', { class: 'faint' }, `every event: rebalance-lab trace ${run.dataset.path} --to jsonl`));
   tip.append(list);
-  place(event);
+  dock(event);
 }

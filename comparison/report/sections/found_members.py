@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from comparison.report.sections.words import by_design, counted, listed, metric
+from comparison.report.sections.words import by_design, counted, metric
 from comparison.report.summaries.figures import number
+from comparison.results.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,13 +18,16 @@ from comparison.report.summaries.figures import (
     spread_of,
 )
 from comparison.report.summaries.repeats import repeat_summary
+from comparison.report.summaries.two_verdicts import promised
 from comparison.report.trace_files import FileTable, file_table
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from comparison.report.summaries.two_verdicts import Promised
+    from comparison.results.promises import Outcome
     from comparison.results.run import Change, Counted, Run, Verdict
 
 
@@ -59,6 +62,7 @@ class ChangeRow(NamedTuple):
 class FigureRow(NamedTuple):
     """One metric of all designs; each cell has its range over the repeats, and its ratio to the first design's."""
 
+    name: str
     label: str
     meaning: str
     part: bool  #: of the metric above
@@ -70,6 +74,7 @@ class RunReasons(NamedTuple):
 
     design: str
     verdict: str
+    promises: Promised
     repeats: str
     expected: Sequence[Verdict]
     others: Sequence[Verdict]
@@ -89,14 +94,14 @@ class Tables(NamedTuple):
     runs: Sequence[RunReasons]
 
 
-def tables(runs: Sequence[Run]) -> Tables:
-    """The tables of one scenario's runs, one a design."""
+def tables(runs: Sequence[Run], promises: Mapping[str, Sequence[Outcome]]) -> Tables:
+    """The tables of one scenario's runs, one a design, and of their promises by design."""
     return Tables(
         designs=[run.design for run in runs],
         sums=_sums(runs),
         changes=[row for change, rows in by_change(runs) for row in _changes(change, rows)],
         figures=list(_figures(runs)),
-        runs=[_reasons(run) for run in runs],
+        runs=[_reasons(run, promised(promises[run.design])) for run in runs],
     )
 
 
@@ -144,13 +149,14 @@ def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
             beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
             cells.append((number(value), (spread_of(run, name), beside)))
         metric = METRICS[name]
-        yield FigureRow(metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
+        yield FigureRow(name, metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
 
 
-def _reasons(run: Run) -> RunReasons:
+def _reasons(run: Run, promises: Promised) -> RunReasons:
     return RunReasons(
         design=run.design,
         verdict=run.verdict,
+        promises=promises,
         repeats=repeat_summary(run),
         expected=[each for each in run.verdicts if each.outcome == VerdictOutcome.EXPECTED],
         others=[each for each in run.verdicts if each.outcome != VerdictOutcome.EXPECTED],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.report.summaries.figures import number
+from comparison.results.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 def metric(run: Run, name: str) -> float | None:
     value: float | None = run.metrics.get(name)
     return value
-
-
-def listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def by_design(texts: Sequence[tuple[str, str]]) -> str:

@@ -85,11 +85,5 @@ def additions(runs: Sequence[Run]) -> list[Addition]:
 
 
 def sentence(addition: Addition) -> str:
-    """How long it took in one design, and how much of it nobody knew, for a list of findings."""
-    if addition.total_ms is None:
-        return f"{addition.delivered} of {addition.partitions} added partitions were delivered from."
-    unnoticed = addition.parts.get("notice", 0.0)
-    return (
-        f"all {addition.partitions} added partitions were delivered from after {addition.total_ms / 1000:.1f} s; for "
-        f"{unnoticed / 1000:.1f} s of that nobody in the group knew of them."
-    )
+    """Of an addition that not all partitions of were delivered from, for a list of findings."""
+    return f"{addition.delivered} of {addition.partitions} added partitions were delivered from."

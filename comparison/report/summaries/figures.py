@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from comparison.report.summaries.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
 from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
-from comparison.results.metrics import CHANGE_METRICS, METRICS, Compares
+from comparison.results.meanings import Compares
+from comparison.results.metrics import CHANGE_METRICS, METRICS, REPEATS_MIN
 from comparison.results.outcomes import Kind, VerdictOutcome
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ MARKS = {
 }
 KINDS = {Kind.PROMISE: "promise", Kind.HISTORY: "history", Kind.MODEL: "count"}
 
-#: With fewer repeats than these a median is no better than a draw.
-REPEATS_MIN = 3
 #: What a page and a terminal say of simulated runs.
 SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeeper"
 #: Changes whose cost is already in the table of figures.
@@ -39,8 +39,12 @@ CHANGE_COLUMNS = {name: metric.heading for name, metric in CHANGE_METRICS.items(
 
 
 def circumstances(runs: Sequence[Run]) -> str:
-    """The settings that all designs shared."""
-    parameters = runs[0].parameters
+    """The settings that all of them shared."""
+    parameters = {
+        name: value
+        for name, value in runs[0].parameters.items()
+        if all(run.parameters.get(name) == value for run in runs)
+    }
     named = [
         f"{parameters[name]} {name.removesuffix('s') if parameters[name] == 1 else name}"
         for name in ("members", "partitions", "brokers")
@@ -159,24 +163,40 @@ def counted_noun(count: Counted) -> str:
 
 
 def ratio(name: str, run: Run, base: Run) -> str:
-    """A figure as a multiple of the base's; '' where that does not compare the designs.
+    """A figure as a multiple of the base's; '' where that does not compare the designs."""
+    value, other = run.metrics.get(name), base.metrics.get(name)
+    if value is None or not other or compared(name, (run, base)) is not Compared.AS_MEASURED:
+        return ""
+    return f"{value / other:.2f}x"
 
-    Counts that follow from the change compare as they are. Times, and what depends on the phase at which a change came,
-    are one random draw each: they compare as medians of several repeats under the same timers. Totals of runs of
+
+class Compared(Enum):
+    """Whether a figure of some runs compares their designs. Where it does not, the values say why."""
+
+    AS_MEASURED = ""
+    ONE_DRAW = "one run of each design is one draw"
+    OTHER_TIMERS = "the designs had different timers"
+    OTHER_LENGTH = "a total of runs of different length"
+
+
+def compared(name: str, runs: Sequence[Run]) -> Compared:
+    """Counts that follow from the change compare as they are. Times, and what depends on the phase at which a change
+    came, are one random draw each: they compare as medians of several repeats under the same timers. Totals of runs of
     different length do not compare.
     """
-    value, other = run.metrics.get(name), base.metrics.get(name)
-    if value is None or not other:
-        return ""
-    compares = METRICS[name].compares
-    if compares is Compares.AS_MEDIAN and (
-        min(len(seeds_of(run)), len(seeds_of(base))) < REPEATS_MIN or _timers(run) != _timers(base)
-    ):
-        return ""
-    return "" if compares is Compares.NEVER else f"{value / other:.2f}x"
+    match METRICS[name].compares:
+        case Compares.ALWAYS:
+            return Compared.AS_MEASURED
+        case Compares.NEVER:
+            return Compared.OTHER_LENGTH
+        case Compares.AS_MEDIAN if len({_timers(run) for run in runs}) > 1:
+            return Compared.OTHER_TIMERS
+        case Compares.AS_MEDIAN:
+            is_repeated = min((len(seeds_of(run)) for run in runs), default=0) >= REPEATS_MIN
+            return Compared.AS_MEASURED if is_repeated else Compared.ONE_DRAW
 
 
-def _timers(run: Run) -> object:
+def _timers(run: Run) -> tuple[object, object]:
     """How long the group waits for a silent member, and for a slow one."""
     timers = run.parameters.get("timers", {})
     return timers.get("session_ms"), timers.get("max_poll_ms")

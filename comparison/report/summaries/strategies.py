@@ -77,12 +77,3 @@ def _outcome(strategy: str, changes: Sequence[Change]) -> Outcome:
         rounds=sum(change.rounds for change in changes),
         slowest_ms=max(settled) if settled else None,
     )
-
-
-def sentence(outcome: Outcome) -> str:
-    """What one strategy gave and moved, for a list of findings."""
-    minimum = f" ({number(outcome.minimum)} would have been enough)" if outcome.minimum is not None else ""
-    return (
-        f"{outcome.strategy}: shares differ by up to {number(outcome.balance)}; {number(outcome.moved)} partitions "
-        f"moved{minimum} and {number(outcome.stopped)} stopped, for a join and a leave."
-    )

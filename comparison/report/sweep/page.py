@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from comparison.report.sweep.panels import Panel
-    from comparison.results.metrics import Meaning
+    from comparison.results.meanings import Meaning
     from comparison.results.sweep import AxisData, CellData, SweepData
 
 #: Metrics that were not asked for have tables only, and no more panels than this.
@@ -64,6 +64,7 @@ class _Cell(NamedTuple):
     by: str
     runs: str
     verdicts: list[tuple[str, int]]
+    broken: list[tuple[str, int]]
 
 
 def sweep_page(data: SweepData) -> str:
@@ -141,4 +142,5 @@ def _cell(cell: CellData, axes: list[AxisData]) -> _Cell:
         by=cell.by,
         runs=f"{cell.runs}" + (f", {cell.failed} failed" if cell.failed else ""),
         verdicts=sorted(cell.verdicts.items()),
+        broken=list(cell.broken.items()),
     )

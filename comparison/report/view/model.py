@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,17 @@ class Stretch:
     @property
     def length_ms(self) -> float:
         return self.until_ms - self.from_ms
+
+
+def joined(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Begins and ends of stretches, those that touch or overlap as one, in order."""
+    found: list[tuple[float, float]] = []
+    for low, high in sorted(stretches):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +137,16 @@ class Fault:
     target: str
     from_ms: float
     healed_ms: float | None
+    other_length: str = ""  #: in words, where it was to last another time
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The runner changed the group."""
+    """The runner changed the group, or one `target` in it."""
 
     name: str
     at_ms: float
+    target: str = ""
 
 
 #: Kinds of messages; a NOTE is about its sender alone.
@@ -195,6 +208,7 @@ class RunView:
     began_ms: float
     ended_ms: float
     left_out: Mapping[str, int]  #: rows that were too many to read, by table
+    numbered_by: str = "generation"  #: what numbers the rounds
     path: str = ""  #: of the run's folder
     conversations: tuple[Conversation, ...] = ()
     events: tuple[RawEvent, ...] = ()  #: without those that come by the thousand

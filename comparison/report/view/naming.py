@@ -12,6 +12,8 @@ from kernel.decimals import decimal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from comparison.report.view.model import RunView
+
 #: A name with more letters than these is shortened: it has to fit into a bar.
 LETTERS_MAX = 12
 #: The suffix of a restarted process: m3, m3.2, m3.3.
@@ -24,6 +26,23 @@ def place_of(name: str) -> str:
     """The member without the number of its life: m3 for m3.2, m3-0 for m3.2-0."""
     process, dash, stream = name.partition("-")
     return _LATER_LIFE.sub("", process) + dash + stream
+
+
+def names_explained(views: Iterable[RunView]) -> list[str]:
+    """What the parts of these members' names mean; empty if they are names of processes only."""
+    members = sorted({member for view in views for member in view.members}, key=natural)
+    stream = next((name for name in members if re.search(r"-\d+$", name)), "")
+    restarted = next((name for name in members if _LATER_LIFE.search(name.partition("-")[0])), "")
+    found = []
+    if stream:
+        process = stream.rpartition("-")[0]
+        found.append(
+            f"{stream} is the process {process} in the first of its streams: each owns partitions of its own, as a "
+            "thread in zookeeper, and as a member of the group elsewhere"
+        )
+    if restarted:
+        found.append(f"{restarted} is {place_of(restarted)} after it was started again; its lane is the same")
+    return found
 
 
 class MemberNames:

@@ -19,6 +19,7 @@ from comparison.report.view.model import (
     Round,
     RunView,
     Stretch,
+    joined,
 )
 from comparison.report.view.naming import MemberNames, place_of
 from comparison.report.view.over_time import course_of, joined_of, rebalances_of
@@ -27,7 +28,7 @@ from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, SIZING, WHOLE
 from comparison.screen.natural_order import natural
 from comparison.screen.printable import printable
-from kernel.designs import ZOOKEEPER
+from kernel.designs import RECONCILING, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,6 +83,7 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         scenario=run.scenario,
         design=run.design,
         seed=run.seed,
+        numbered_by="epoch" if run.design in RECONCILING else "generation",
         authority="ZooKeeper" if run.design == ZOOKEEPER else "the coordinator",
         members=tuple(members),
         places={member: place_of(member) for member in members},
@@ -89,12 +91,13 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         partitions=partitions,
         phases=phases,
         rounds=tuple(_rounds(tables.rows["rounds"])),
-        faults=tuple(
-            Fault(printable(row["fault"]), printable(row["target"]), _ms(row["from_ns"]), _ms_or_none(row["healed_ns"]))
-            for row in tables.rows["faults"]
-        ),
+        faults=tuple(_fault(row, run) for row in tables.rows["faults"]),
         changes=tuple(
-            Change(printable(change.change) + (f" {change.round}" if change.round > 1 else ""), change.from_ms)
+            Change(
+                printable(change.change) + (f" {change.round}" if change.round > 1 else ""),
+                change.from_ms,
+                printable(change.target),
+            )
             for change in run.changes
             if change.change not in SIZING and change.members is not None
         ),
@@ -111,6 +114,12 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         conversations=conversations_of(events.events, run.design, view.zero_ms),
         events=tuple(raw_events(events.events, names)),
     )
+
+
+def _fault(row: Row, run: Run) -> Fault:
+    from_ms, healed_ms = _ms(row["from_ns"]), _ms_or_none(row["healed_ns"])
+    others = (each.lasted for each in run.changes if each.has_other_length and each.from_ms == from_ms)
+    return Fault(printable(row["fault"]), printable(row["target"]), from_ms, healed_ms, next(others, ""))
 
 
 def _ms(ns: int) -> float:
@@ -200,19 +209,9 @@ def _overlaps(segments: Iterable[Row], delivering: Sequence[Holding]) -> Iterato
         for row in segments
         if row["view"] == DELIVERING and row["counts_as_overlap"]
     ]
-    for low, high in _joined(rows):
+    for low, high in joined(rows):
         members = (each.member for each in delivering if each.from_ms < high and each.until_ms > low)
         yield Overlap(low, high, tuple(dict.fromkeys(members)))
-
-
-def _joined(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    found: list[tuple[float, float]] = []
-    for low, high in sorted(stretches):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return found
 
 
 def _gaps(segments: Iterable[Row], view: str) -> tuple[Stretch, ...]:

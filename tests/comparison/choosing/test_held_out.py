@@ -10,9 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from comparison.choosing.choice import Chooser, Group, Tolerated
-from comparison.choosing.costs import MEASURES, REQUESTS, kept_costs
-from comparison.results import keys
-from comparison.results.run import Run
+from comparison.choosing.costs import MEASURES, kept_costs
 from comparison.scenarios.plan.membership_vocabulary import RestartEach
 from comparison.scenarios.plan.scenario import Scenario
 from comparison.scenarios.plan.step import Step
@@ -103,17 +101,9 @@ def assert_in_range(simulations: Simulations, title: str, design: str, folder: P
     stated = Chooser(kept_costs()).week(design, group, case.events, Tolerated()).figures
     outside = []
     for measure in MEASURES:
-        bounds, value = stated[measure.metric].bounds, figure_of(made.run, measure.metric)
+        bounds, value = stated[measure.metric].bounds, made.run.metrics[measure.metric]
         assert bounds is not None
         assert value is not None
         if not bounds.low <= value <= bounds.high:
             outside.append(f"{measure.metric}: {value} is not within {bounds}")
     assert outside == []
-
-
-def figure_of(run: Run, metric: str) -> float | None:
-    if metric != REQUESTS:
-        return run.metrics[metric]
-    changes = [change for change in run.changes if change.change not in keys.SIZING]
-    asked = sum(change.requests.get(api, 0) for change in changes for api in keys.AUTHORITY_REQUESTS)
-    return asked + sum(change.zk_reads + change.zk_writes for change in changes)

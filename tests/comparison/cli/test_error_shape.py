@@ -79,6 +79,7 @@ MEANT = [
     (["assign", "grop.toml"], "group.toml"),
     (["analyze", "runs/lates"], "runs/latest"),
     (["report", "runs/latest/crsh"], "runs/latest/crash"),
+    (["diff", "x", "y", "--worse-than", "converge=20%"], "converge_ms"),
     (["diagram", "runs/latst/crash/eager"], "runs/latest/crash/eager"),
     (["describe", "runs/latest/crash/egaer"], "runs/latest/crash/eager"),
     (["trace", "runs/latest/crash/egaer", "--to", "jsonl"], "runs/latest/crash/eager"),
@@ -154,6 +155,7 @@ NOWHERE = [
     *([command, "{}"] for command in ("analyze", "describe", "diagram", "report", "trace", "sweep")),
     ["choose", "--from", "{}"],
     *([command, "{}.toml"] for command in ("run", "compare", "sweep", "assign")),
+    ["diff", "{}", "{}"],
     ["run", "crash", "--plugin", "{}.py"],
     ["run", "crash", "--zookeeper", "127.0.0.1:1", "--zookeeper-log", "{}"],
 ]

@@ -121,8 +121,8 @@ def test_run_says_of_a_counterexample_what_the_fuzzer_said(
     for schedule in worlds_of("claims kept"):
         path = tmp_path / "counterexample.toml"
         path.write_text(as_file(schedule.scenario()))
-        repeat = ("--design", schedule.design, "--seed", schedule.run_seed, "--simulated", "--link", schedule.links)
-        ended, output = code_of("run", path, *repeat), capsys.readouterr().out
+        repeat = ("--design", schedule.design, "--seed", schedule.run_seed, "--simulated", "--details")
+        ended, output = code_of("run", path, *repeat, "--link", schedule.links), capsys.readouterr().out
         if ended == Exit.NOT_AS_EXPECTED:
             break
     assert ended == Exit.NOT_AS_EXPECTED

@@ -47,8 +47,17 @@ def test_runs_of_several_results_are_on_one_page(folder: Path, tmp_path: Path) -
     analysed_inline(other)
     output_of(report, folder / "split-brain" / "eager", other, "-o", tmp_path / "both.html")
     assert sorted(lanes(tmp_path / "both.html")) == ["split-brain-eager", "split-brain-zookeeper"]
+    with pytest.raises(UserError, match=r"--names is for two results with a scenario in the same design"):
+        output_of(report, folder / "split-brain" / "eager", other, "-o", tmp_path / "both.html", "--names", "a,b")
+
+
+def test_two_results_of_the_same_are_compared_and_three_are_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "split-brain" / "zookeeper", tmp_path / "other" / "split-brain" / "zookeeper")
+    analysed_inline(tmp_path / "other")
+    output_of(report, folder, tmp_path / "other", "-o", tmp_path / "both.html", "--names", "old,new")
+    assert lanes(tmp_path / "both.html") == [f"split-brain-in-zookeeper-{side}" for side in ("old", "new")]
     with pytest.raises(UserError, match=r"split-brain in zookeeper is in .* and in .*. Give one of them"):
-        output_of(report, folder, other, "-o", tmp_path / "both.html")
+        output_of(report, folder, tmp_path / "other", folder / "split-brain" / "eager", "-o", tmp_path / "x.html")
 
 
 @pytest.mark.parametrize(

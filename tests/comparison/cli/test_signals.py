@@ -102,6 +102,7 @@ LOCAL: set[Leaf] = {
             "scenarios",
             "settings",
             "report",
+            "diff",
             "diagram",
             "trace",
             "describe",

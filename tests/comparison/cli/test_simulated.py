@@ -20,7 +20,7 @@ def test_simulated_runs_are_judged_and_say_what_they_are(
     monkeypatch.setenv("COLUMNS", "100")
     given = ("run", "crash", "split-brain", "--design", "zookeeper", "--simulated", "--seed", "7", "-o", "runs")
 
-    assert code_of(*given, "--rate", LOW_RATE) == Exit.AS_EXPECTED
+    assert code_of(*given, "--rate", LOW_RATE, "-v") == Exit.AS_EXPECTED
 
     stdout = capsys.readouterr().out
     assert "simulated, 4 members, 12 partitions" in stdout

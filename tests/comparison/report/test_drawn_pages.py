@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from docs.generators import concept_pictures
 from docs.generators.coordinator_tables import TABLES, changes, restarts
 from docs.generators.draw import COMMANDS, Runs, fillings
 from docs.generators.history_picture import PICTURE, picture
@@ -48,6 +49,13 @@ def test_every_generated_part_is_known_and_filled(page):
 
 def test_the_timeline_is_what_its_module_draws():
     assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+def test_each_design_has_its_picture_on_the_page_of_concepts():
+    text = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    drawn = concept_pictures.files()
+    assert [name for name in DESIGN_NAMES if f"](diagrams/figures/concept-{name}.svg)" in text] == list(DESIGN_NAMES)
+    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda path: path.stem)

@@ -84,18 +84,29 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
     assert "#rolling-restart-static" in read.links
 
 
-def test_designs_are_shown_side_by_side(read: _Reader) -> None:
+def test_overview_has_both_verdicts_and_two_prices_of_each_design(read: _Reader) -> None:
     assert ["scenario", *DESIGN_NAMES] in read.rows
-    verdicts = ["+"] * len(DESIGN_NAMES)
-    assert ["rolling-restart", *verdicts] in read.rows
-    verdicts[1] = "-"
-    assert ["slow-member", *verdicts] in read.rows
+    (restart, slow) = (row for row in read.rows if row[0] in ("rolling-restart", "slow-member"))
+    assert restart[1:] == ["+ kept0; 0"] * len(DESIGN_NAMES)
+    assert slow[2] == "-"
     assert "slow-member in server: no member is slow" in read.text
+
+
+def test_title_says_both_verdicts(read: _Reader) -> None:
+    assert "<h1>All 13 runs as the model says; every promise kept</h1>" in page(every_design())
+    assert read.text.count("+ as expected") == 1, "what the mark means, and no verdict is repeated"
+
+
+def test_every_figure_of_the_first_table_leads_somewhere_on_the_page() -> None:
+    text = page(every_design())
+    cells = re.findall(r'<table class="heat">.*?</table>', text, re.DOTALL)
+    links = [link for table in cells for link in re.findall(r'href="#(.*?)"', table)]
+    assert len(links) > 50
+    assert set(links) <= set(_Reader(text).ids)
 
 
 def test_rolling_restart_shows_its_costs(read: _Reader) -> None:
     assert ["eager", "10", "108", "46", "13.90", "0", "1,800"] in read.rows
-    assert "but no less unowned time" in read.text
 
 
 def test_slow_member_is_described(read: _Reader) -> None:
@@ -187,9 +198,15 @@ def test_every_file_of_the_script_is_on_the_page() -> None:
     assert all(path.read_text(encoding="utf-8") in text for path in folder.iterdir())
 
 
-def test_as_expected_stands_once_for_a_verdict_and_not_for_each_check() -> None:
-    text = _Reader(page(every_design())).text
-    assert text.count("+ as expected") == 2  # the title, and what the mark means
+def test_each_design_has_both_verdicts_and_what_broke_a_promise() -> None:
+    """As the model says stands in the title, and again only where a design differs from it."""
+    foreseen = judge(run("pause", moved_back=3.0, stale_writes=2.0, two_delivering_partition_s=1.5))
+    cut = judge(run("pause", "eager", outcome="interrupted"))
+    text = " ".join(_Reader(page(compose([foreseen, cut]))).text.split())
+    assert "zookeeper: + as expected, ! broke 3 of 9 promises" in text
+    assert "! broken: no offset moves back: offsets moved back: 3" in text
+    assert "eager: ? promises unknown" in text
+    assert "no member gives up, every member gets in: the run did not go to its end" in text
 
 
 def test_page_needs_no_spark() -> None:

@@ -84,7 +84,7 @@ def test_page_is_whole_without_its_script(browser: Any, report: Path) -> None:
         page.get_by_text("one lane per member").click()
         assert page.locator(".members:visible").count() == 2
         assert page.locator(".partitions:visible").count() == 0
-        page.locator(".twin summary").first.click()
+        page.locator(".lanes .twin summary").first.click()
         assert page.locator(".twin td", has_text="m1 and m2 3.00…6.50").is_visible()
 
 
@@ -277,12 +277,21 @@ def test_finding_leads_to_the_lane_and_the_moment(browser: Any, report: Path) ->
         assert page.locator("select.partition").input_value() == "t-0"
 
 
+def test_figure_of_the_first_table_leads_to_the_lane_and_the_moment(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.get_by_role("link", name="two delivering in zookeeper: 3.5 partition-s, should be 0").click()
+        from_s, until_s = window_of(page)
+        assert from_s < 3.0 < 6.5 < until_s
+        assert page.locator("select.partition").input_value() == "t-0"
+
+
 def test_details_are_kept_by_a_click_until_escape(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page, tip = seen.page, seen.page.locator("#tip")
         page.locator(".partitions .plot").first.scroll_into_view_if_needed()
         box = plot(page)
-        page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 8)
+        page.mouse.click(box["x"] + 0.2 * box["width"], box["y"] + 24)
         assert "t-0: m1\nnamed by ZooKeeper from -1.200 to 2.500 s" in tip.text_content()
         page.mouse.move(5, 5)
         assert tip.is_visible()
@@ -331,7 +340,7 @@ def test_charts_are_whole_without_the_script(browser: Any, report: Path) -> None
         page = seen.page
         titles = ["Phases of each rebalance", "Records over time", "Duplicates over time", "Committed offsets of t-0"]
         assert page.locator(".over-time > summary h4").all_text_contents() == titles
-        page.locator("[data-design=committed] .twin summary").click()
+        page.locator("[data-column=committed] .twin summary").click()
         assert page.locator("td", has_text="accepted, moved back by 21, not from the owner").is_visible()
 
 

@@ -97,7 +97,7 @@ def pinned(page: Any, share: float, y: int) -> list[str]:
 def test_pinned_details_have_the_raw_events_of_the_member_and_the_partition(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page = seen.page
-        *events, command = pinned(page, 0.72, 8)  # the upper bar of t-0 is m2's
+        *events, command = pinned(page, 0.72, 24)  # the upper bar of t-0 is m2's
         assert page.locator("#tip p").text_content().startswith("t-0: m2")
         assert "5.900 m2 offset_written" in " ".join(events)
         times = [float(each.split()[0]) for each in events]
@@ -110,7 +110,7 @@ def test_pinned_details_have_the_raw_events_of_the_member_and_the_partition(brow
 def test_pinned_details_are_closed_by_their_button(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page = seen.page
-        pinned(page, 0.72, 8)
+        pinned(page, 0.72, 24)
         page.get_by_role("button", name="Close the details").click()
         assert page.locator("#tip").is_hidden()
         page.wait_for_url(re.compile("#split-brain$"))
@@ -130,7 +130,7 @@ def test_details_are_pinned_by_a_key_at_the_middle_of_the_chosen_lane(browser: A
 
 def test_link_to_pinned_details_shows_their_raw_events(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
-        events = pinned(seen.page, 0.72, 8)
+        events = pinned(seen.page, 0.72, 24)
         seen.page.wait_for_url(re.compile("pin="))
         kept = seen.page.evaluate("location.hash")
     with visit(browser, report, kept) as seen:
@@ -141,7 +141,7 @@ def test_link_to_pinned_details_shows_their_raw_events(browser: Any, report: Pat
 def test_axe_finds_nothing_in_pinned_details(browser: Any, report: Path) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with visit(browser, report) as seen:
-        pinned(seen.page, 0.72, 8)
+        pinned(seen.page, 0.72, 24)
         found = axe.Axe().run(seen.page)
         assert [each["id"] for each in found.response["violations"]] == []
 
@@ -152,7 +152,7 @@ def test_messages_and_raw_events_of_a_hostile_trace_stay_text(browser: Any, tmp_
         page = seen.page
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         assert page.locator(".seq text", has_text="</script>").count() > 0
-        shown = pinned(page, 0.72, 8)
+        shown = pinned(page, 0.72, 24)
         assert "</script>" in " ".join(shown)
         assert not set(page.content()) & set("\x1b\u202e")
         assert page.locator("script").count() == 1

@@ -45,3 +45,18 @@ def test_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"verdict": "as expected"', b'"verdict": "good"'))
     with pytest.raises(DamagedFile, match="Invalid enum value"):
         read_result(path)
+
+
+@pytest.mark.parametrize(
+    ("converge_ms", "healed_ms", "expected"),
+    [(6_700.0, 5_000.0, 1_700.0), (3_000.0, 5_000.0, 0.0), (3_000.0, 0.4, 3_000.0), (300.0, None, 300.0)],
+)
+def test_settling_counts_from_the_heal_of_a_fault_that_lasted(
+    converge_ms: float, healed_ms: float | None, expected: float
+) -> None:
+    assert change("freeze", converge_ms=converge_ms, healed_ms=healed_ms).converge_healed_ms == expected
+
+
+def test_requests_at_the_authority_are_those_of_the_coordinator_and_all_operations_on_zookeeper() -> None:
+    asked = {"JoinGroup": 2, "ConsumerGroupHeartbeat": 5, "Heartbeat": 40, "Fetch": 900}
+    assert change(requests=asked, zk_reads=10, zk_writes=3).authority_requests == 20

@@ -87,9 +87,10 @@ def measured_of(
     changed = [(each.window, each.from_ns, each.until_ns) for each in found.changes]
     every_window = [oracle_cover.whole_run(span), *changed]
     found.counts = oracle_runs.counts_of(usable, every_window) + oracle_runs.set_aside(lines, usable)
-    for view, pieces in lines_of_views(usable).items():
+    for view, pieces in (of_views := lines_of_views(usable)).items():
         for window in every_window:
             _covered(found, window[0], view, oracle_cover.coverage_over_time(pieces, window, tolerance_ns))
+    found.left_unnamed = left_unnamed(of_views[AUTHORITY].values(), changed)
     for view in (SERIALS, OFFSETS):
         _covered(found, oracle_cover.WHOLE_RUN, view, oracle_cover.coverage_by_number(usable, view))
     believed, authority = intervals_of(usable, BELIEVED), intervals_of(usable, AUTHORITY)
@@ -103,8 +104,7 @@ def measured_of(
                 found.begun[number, view] = begun
     found.commits = oracle_commits.commit_totals(usable, tolerance_ns, boots)
     found.final_offsets = oracle_commits.final_offsets(usable)
-    found.old_offsets_used = old_offsets_used(usable)
-    found.memberless_ns = memberless_ns(usable)
+    found.old_offsets_used, found.memberless_ns = old_offsets_used(usable), memberless_ns(usable)
     found.skips, _ = skips_of(usable)
     found.standstills = Standing(usable, span, believed, oracle_rebalances.phases_of(usable), found.faults).all(changed)
     found.silences = silences_of(usable, tolerance_ns)
@@ -166,6 +166,13 @@ def _joined_in_place(refused: Event, events: list[Event]) -> list[Event]:
     place = refused["process"].split(".")[0]
     joined = [event for event in in_time(events) if event["kind"] == "member_started"]
     return [event for event in joined if event["process"].split(".")[0] == place]
+
+
+def left_unnamed(lines: Iterable[list[oracle_cover.Piece]], changed: list[tuple[int, int, int]]) -> int:
+    """How many partitions should have had an owner at the end of the last change, and had none."""
+    end_ns = changed[-1][2] if changed else None
+    at_the_end = [each for line in lines for each in line if end_ns is not None and each.low < end_ns <= each.high]
+    return sum(each.is_wanted and not each.holders for each in at_the_end)
 
 
 def memberless_ns(events: list[Event]) -> int:

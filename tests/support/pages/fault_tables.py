@@ -1,4 +1,4 @@
-"""Tables of faults in pages: each row names tests, which must exist."""
+"""Faults in pages, as rows of tables or as cards: each names tests, which must exist."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ def rows(page: Path) -> dict[str, list[list[str]]]:
         elif line.startswith("|"):
             found.setdefault(heading, []).append([cell.strip() for cell in line.strip("|").split("|")])
     return {heading: table[2:] for heading, table in found.items()}  # the header and the line below it
+
+
+def cards(page: Path) -> list[dict[str, str]]:
+    """Each heading with tests below it: its `name`, its `text`, what its list says by label, and its `tests`."""
+    found = []
+    for part in re.split(r"^#{2,4} ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        name, _, rest = part.partition("\n")
+        told, folded, tests = rest.partition("<summary>Tests</summary>")
+        if folded:
+            text, *items = re.split(r"^- ", told, flags=re.MULTILINE)
+            labelled = (re.match(r"\*\*([^*]+)\*\*: (.*)", item, re.DOTALL) for item in items)
+            facts = {
+                match[1]: " ".join(match[2].replace("<details markdown>", "").split()) for match in labelled if match
+            }
+            found.append({"name": name, "text": text.strip(), **facts, "tests": tests})
+    return found
 
 
 def missing(cell: str, below: Path) -> list[str]:

@@ -93,7 +93,11 @@ def example() -> Recording:
     write.at(15_300, *_taken_over(write, "eager", two=False))
     for at_ms in range(16_000, 25_000, 1000):
         counted = messages.Counters(
-            notifications=9, reads=140, writes=24, two_delivering_ms=2 * (at_ms - 15_000), delivered=at_ms // 8
+            notifications=9,
+            zk_reads=140,
+            zk_writes=24,
+            two_delivering_partition_s=2 * (at_ms - 15_000) / 1000,
+            delivered=at_ms // 8,
         )
         write.at(at_ms, messages.CountersChanged(design="zookeeper", counters=counted))
     write.at(25_000, *_healed(write, "zookeeper"))
@@ -163,10 +167,10 @@ def _formed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     if design == "zookeeper":
         yield messages.ZnodesChanged(design=design, put=tuple(nodes))
         yield messages.CountersChanged(
-            design=design, counters=messages.Counters(notifications=4, reads=90, writes=12, delivered=500)
+            design=design, counters=messages.Counters(notifications=4, zk_reads=90, zk_writes=12, delivered=500)
         )
     else:
-        yield messages.CountersChanged(design=design, counters=messages.Counters(requests=14, delivered=500))
+        yield messages.CountersChanged(design=design, counters=messages.Counters(group_requests=14, delivered=500))
         stable = messages.Coordinator(
             state="Stable", since_ms=3800, reason="assignment", generation=1, leader="m1", members=tuple(_SHARES)
         )

@@ -67,7 +67,7 @@ def figures_of(folder: Path, result: Result) -> Iterator[tuple[str, Said]]:
             "report": _times(report) | _commits(report),
             "diagram": {**_times(diagram), **_commits(whole), "rebalances": _rebalances(history, end_ns)},
             "perfetto": _perfetto(traces, end_ns),
-            "playground": _played(events, run.design, end_ns),
+            "playground": _played(events, run.design),
             "terminal": _printed(result, place),
         }
         for surface, figures in surfaces.items():
@@ -141,7 +141,7 @@ def _named(track: Track, name: str) -> Iterator[Track]:
         yield from _named(each, name)
 
 
-def _played(events: list[dict[str, Any]], design: str, end_ns: int) -> dict[str, float]:
+def _played(events: list[dict[str, Any]], design: str) -> dict[str, float]:
     """The counters of the playground, if it had been a game."""
     coordinated = design != ZOOKEEPER
     group = messages.Group(
@@ -149,22 +149,13 @@ def _played(events: list[dict[str, Any]], design: str, end_ns: int) -> dict[str,
     )
     fold = GroupFold(group)
     for event in events:
-        # Live, nobody sees ZooKeeper's log: members' answers stand for it.
-        if event["ns"] < end_ns and (coordinated or not event["kind"].startswith("offset_")):
-            fold.apply(event["ns"] / 1e6, event)
+        fold.apply(event["ns"] / 1e6, event)
     (counters,) = (
-        each.counters for each in fold.drain(end_ns // 10**6, group) if isinstance(each, messages.CountersChanged)
+        each.counters
+        for each in fold.drain(events[-1]["ns"] // 10**6, group)
+        if isinstance(each, messages.CountersChanged)
     )
-    found = {
-        "two_delivering_partition_s": counters.two_delivering_ms / 1e3,
-        "unowned_partition_s": counters.unowned_ms / 1e3,
-        "delivered": counters.delivered,
-        "duplicates": counters.duplicates,
-        "notifications": counters.notifications,
-    }
-    if coordinated:
-        found |= {"moved_back": counters.moved_back, "refused": counters.refused}
-    return found
+    return {name: getattr(counters, name) for name in counters.__struct_fields__ if name in SHOWN}
 
 
 def _printed(result: Result, place: int) -> dict[str, float]:

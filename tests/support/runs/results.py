@@ -73,7 +73,7 @@ def refused(place: str, error: str = "INCONSISTENT_GROUP_PROTOCOL", asked: int =
 def run(scenario: str = "join", design: str = "zookeeper", **given: Any) -> Run:
     """A complete run without problems; figures (by name) and fields may be given."""
     metrics: dict[str, float | None] = dict.fromkeys(METRICS, 0.0)
-    metrics |= dict.fromkeys(("final_read", "final_behind", "final_beyond"))
+    metrics |= dict.fromkeys(("final_read", "final_behind", "final_beyond", "converge_healed_ms"))
     metrics |= dict.fromkeys(name for name in METRICS if name.startswith("bystander_"))
     metrics |= {"delivered": 1_000.0, "duplicates": 10.0, "commits": 60.0, "converge_ms": 300.0}
     metrics |= {name: given.pop(name) for name in METRICS.keys() & given.keys()}

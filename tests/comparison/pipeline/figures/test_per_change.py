@@ -34,8 +34,8 @@ def change_started(at_ms: int, detail: dict[str, Any] | None = None) -> ChangeSt
     return ChangeStarted(t_ns=at_ms * MS, detail=detail)
 
 
-def fault_started(at_ms: int, target: str) -> FaultStarted:
-    return FaultStarted(t_ns=at_ms * MS, target=target)
+def fault_started(at_ms: int, target: str, **detail: Any) -> FaultStarted:
+    return FaultStarted(t_ns=at_ms * MS, target=target, detail=detail or None)
 
 
 def process_ended(at_ms: int, target: str) -> ProcessEnded:
@@ -81,6 +81,19 @@ def test_target_is_the_runners_or_else_the_first_process_that_ended_or_had_a_fau
     events: list[RunnerEvent], target: str
 ) -> None:
     assert change(window(2_000, 3_000), runner=events).target == target
+
+
+@pytest.mark.parametrize(
+    ("started", "asked_ms"),
+    [
+        (fault_started(2_000, "m1", for_ms=5_000), 5_000.0),
+        (fault_started(2_000, "m1", processing_ms=11_000, max_poll_interval_ms=10_000), 11_000.0),
+        (fault_started(2_000, "m1", ways="in"), None),
+        (fault_started(2_500, "m1", for_ms=5_000), None),  # another fault, later in the window
+    ],
+)
+def test_fault_says_how_long_it_was_to_last(started: FaultStarted, asked_ms: float | None) -> None:
+    assert change(window(2_000, 9_000, members=None), runner=[started]).asked_ms == asked_ms
 
 
 def test_rounds_of_a_change_are_those_that_began_in_its_window() -> None:

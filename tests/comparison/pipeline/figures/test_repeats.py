@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from comparison.pipeline.analysis import compose
-from comparison.pipeline.figures.repeats import repeated, spread
+from comparison.pipeline.figures.repeats import repeated
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import Spread
 from comparison.results.run import Run
@@ -37,8 +37,8 @@ def test_repeats_have_the_median_the_range_and_the_worst_verdict() -> None:
 
 
 def test_spread_says_how_many_repeats_have_the_figure() -> None:
-    assert spread([None, 4.0, 2.0]) == Spread(n=2, median=3.0, low=2.0, high=4.0)
-    assert spread([None, None]) is None
+    assert Spread.of([None, 4.0, 2.0]) == Spread(n=2, median=3.0, low=2.0, high=4.0)
+    assert Spread.of([None, None]) is None
 
 
 def test_single_runs_have_no_spread() -> None:

@@ -149,3 +149,26 @@ def test_owners_before_and_after_a_change() -> None:
         ("a", "a"),
         ("a", "b"),
     ]
+
+
+def test_partitions_without_an_owner_at_the_end_are_those_that_should_have_one() -> None:
+    """Also one that had none when the last change began; not one of a topic that nobody wants any more."""
+
+    def named(at_ms: float, partition: int, kind: str = "named", topic: str = "t") -> dict:
+        owner, what = {"named": ("a", {}), "cleared": ("", {"reason": "delete"})}[kind]
+        return e(
+            at_ms, "observer", f"authority_{kind}", group="g", topic=topic, p=partition, owner=owner, epoch=1, **what
+        )
+
+    events = [
+        *(named(1, partition) for partition in range(4)),
+        named(4, 1, "cleared"),
+        change(5),
+        named(6, 1),
+        named(7, 2, "cleared"),
+        named(8, 1, "cleared"),
+        e(8.5, "runner", "topic_wanted", topic="t", wanted=2),
+        e(9, "runner", "stage_entered", stage="final"),
+        named(10, 0, "cleared"),
+    ]
+    assert measure(traced_run(), tables(events))[0].left_unnamed == 1

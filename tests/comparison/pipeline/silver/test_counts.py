@@ -13,6 +13,7 @@ from comparison.pipeline.silver.arrays import ENCODED_TEXT
 from comparison.pipeline.silver.context import Window
 from comparison.pipeline.silver.readings import ReadingInterval
 from comparison.pipeline.silver.rounds import phases_of
+from comparison.results.counts import area_of
 from comparison.results.keys import WHOLE_RUN
 from kernel.zookeeper import errors
 from kernel.zookeeper.errors import ZooKeeperError
@@ -46,7 +47,7 @@ def test_area_of_a_path() -> None:
         "/controller": "controller",
         "": "",
     }
-    assert {path: counts.area_of(path) for path in areas} == areas
+    assert {path: area_of(path) for path in areas} == areas
 
 
 def test_operations_are_counted_in_the_window_they_fall_into() -> None:

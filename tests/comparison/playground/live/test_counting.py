@@ -8,6 +8,7 @@ import pytest
 
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Feed
+from comparison.results.counts import MEMBER
 
 Runs = list[tuple[str, int, int]]  #: member, first and last offset
 
@@ -16,8 +17,8 @@ def counted(runs: Runs) -> tuple[int, int, int]:
     counting = Counting(Feed(coordinated=True), coordinated=True)
     for member, first, last in runs:
         event = {"kind": "records_delivered", "topic": "t", "partition": 0, "first": first, "last": last}
-        counting.count(0, member, event)
-    counters = counting.counters(two_ms=0, unowned_ms=0)
+        counting.count(0, MEMBER, member, event)
+    counters = counting.counters(two_ns=0, unowned_ns=0)
     return counters.delivered, counters.duplicates, counting.delivered["t-0"]
 
 

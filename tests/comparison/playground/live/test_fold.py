@@ -57,14 +57,16 @@ def test_a_member_that_is_cut_off_but_delivers_is_an_alarm_and_counted() -> None
     ]
     alarm = scene.group.feed[1]
     assert (alarm.severity, alarm.partition, alarm.members) == (messages.Severity.ALARM, "orders-2", ("m1", "m2"))
-    assert scene.group.counters.two_delivering_ms == 800  # from the first poll of the one to the last of the other
+    assert (
+        scene.group.counters.two_delivering_partition_s == 0.8
+    )  # from the first poll of the one to the last of the other
     assert scene.lanes(messages.IntervalKind.FAULT) == [("m2", "cut", 1000, 6000)]
 
 
 def test_a_handover_tells_for_how_long_nobody_delivered() -> None:
     scene = two_members("zookeeper").at(1000).owns("m1", 0, kind="partitions_revoked").at(1200).owns("m2", 1, 2)
     assert scene.later().told == ["m1 released orders-1 before m2 had claimed it: unowned for 0.2 s"]
-    assert scene.group.counters.unowned_ms == 200
+    assert scene.group.counters.unowned_partition_s == 0.2
     scene = two_members("eager").at(1000).owns("m1", 0, kind="partitions_revoked").at(1200).owns("m2", 1, 2)
     assert scene.later().told == ["m1 revoked orders-1 before m2 was assigned it: nobody delivered it for 0.2 s"]
 
@@ -72,7 +74,7 @@ def test_a_handover_tells_for_how_long_nobody_delivered() -> None:
 def test_a_partition_that_is_taken_up_before_it_was_given_up_is_told_too() -> None:
     scene = two_members("eager").at(1000).owns("m2", 1, 2).at(1040).owns("m1", 0, kind="partitions_revoked")
     assert scene.later().told == ["m1 and m2 both had orders-1 for 40 ms"]
-    assert scene.group.counters.two_delivering_ms == 0  # neither polled meanwhile
+    assert scene.group.counters.two_delivering_partition_s == 0  # neither polled meanwhile
 
 
 def test_everyone_who_stops_and_goes_on_is_told_in_one_sentence() -> None:
@@ -148,24 +150,45 @@ def test_counters_count_what_members_do_and_nobody_else() -> None:
         scene.event("zk_notified", process, path="/p", event="changed")
         scene.event("zk_op", process, op="getData", path="/p", ok=True, step="R1")
         scene.event("zk_op", process, op="create", path="/p", ok=False, step="R11")
-        scene.event("request_answered", process, api="Metadata", error="")
+        scene.event("zk_op", process, op="setData", path="/consumers/lab/offsets/orders/0", ok=True, step="commit")
+        scene.event("request_answered", process, api="Heartbeat", error="")
         scene.event("request_answered", process, api="Fetch", error="")
+        scene.event("rebalance_started", process, trigger="x")
     scene.drain()
-    counters = scene.group.counters
-    assert (counters.notifications, counters.reads, counters.writes, counters.requests) == (1, 1, 1, 1)
+    assert scene.group.counters == messages.Counters(
+        notifications=1, zk_reads=1, zk_writes=1, commit_requests=1, heartbeats=1, rebalances=1
+    )
 
 
 def test_records_and_offsets_that_come_again_are_counted() -> None:
     scene = two_members("zookeeper").delivered("m1", 0, 0, 9).committed("m1", 0, 10)
-    scene.delivered("m2", 0, 5, 14).committed("m2", 0, 4).committed("m1", 1, 7, "refused", "NotOwner").later(9000)
+    scene.delivered("m2", 0, 5, 14).committed("m2", 0, 4).later(9000)
     counters = scene.group.counters
-    assert (counters.delivered, counters.duplicates, counters.moved_back, counters.refused) == (20, 5, 1, 1)
+    assert (counters.delivered, counters.duplicates, counters.moved_back) == (20, 5, 1)
     assert (scene.partition(0).delivered, scene.partition(0).committed) == (15, 4)
     assert set(scene.told) == {
         "m2 delivered 5 records of orders-0 again",
         "m2 committed an older offset of orders-0, and ZooKeeper took it: moved back by 6 records",
-        "ZooKeeper refused m1's commit of orders-1 (NotOwner)",
     }
+
+
+def test_zookeepers_own_log_is_believed_rather_than_what_members_know_of_it() -> None:
+    scene = two_members("zookeeper").committed("m1", 0, 10).committed("m2", 0, 4).committed("m1", 0, 6).later(9000)
+    assert scene.group.counters.moved_back == 1
+    scene.event("stage_entered", stage="stop").at(1000)
+    for offset in (10, 6, 4, 3):  # two answers came in another order, and one was lost
+        scene.event("offset_written", "observer", topic="orders", partition=0, offset=offset, by="m1-id", epoch=1)
+    scene.later(9000)
+    assert scene.group.counters.moved_back == 3
+    assert (scene.partition(0).committed, len(scene.told)) == (3, 1)
+
+
+def test_what_a_coordinator_refuses_is_counted_and_told() -> None:
+    scene = two_members("eager").committed("m1", 1, 7, "refused", "ILLEGAL_GENERATION")
+    where = {"topic": "orders", "partition": 1, "offset": 7, "epoch": 1}
+    scene.event("offset_refused", "broker-2", **where, by="m1-id", error="ILLEGAL_GENERATION").later(9000)
+    assert scene.group.counters.refused == 1
+    assert scene.told == ["the coordinator refused m1's commit of orders-1 (ILLEGAL_GENERATION)"]
 
 
 def test_a_coordinator_says_itself_what_it_stores() -> None:
@@ -186,7 +209,13 @@ def test_the_coordinator_shows_state_generation_leader_and_members() -> None:
     scene.event("phase_entered", "m2", member="m2-id", stream=0, phase="decide", attempt=1)
     scene.at(300).event("group_changed", "broker-2", **changes, state="Stable", reason="assignment stored").later()
     assert scene.group.coordinator == messages.Coordinator(
-        state="Stable", since_ms=300, reason="assignment stored", generation=3, leader="m2", members=("m1", "m2")
+        state="Stable",
+        came_from="PreparingRebalance",
+        since_ms=300,
+        reason="assignment stored",
+        generation=3,
+        leader="m2",
+        members=("m1", "m2"),
     )
     assert scene.shown("m2").leads
     assert scene.told == [
@@ -241,7 +270,8 @@ def test_what_is_done_by_hand_is_told() -> None:
 
 def test_the_end_of_the_game_is_no_part_of_it() -> None:
     scene = two_members("eager").event("stage_entered", stage="stop").at(1000)
-    scene.owns("m1", kind="partitions_revoked").ended("m1", "stop").later()
+    scene.owns("m1", kind="partitions_revoked").ended("m1", "stop")
+    scene.event("rebalance_started", "m1", trigger="x").delivered("m1", 0, 0, 4).later()
     assert scene.told == []
     assert scene.shown("m1").state is messages.MemberState.RUNNING
-    assert scene.group.counters.unowned_ms == 0
+    assert scene.group.counters == messages.Counters(delivered=5), "as in the analysis, records count to the end"

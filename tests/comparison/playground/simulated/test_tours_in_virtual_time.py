@@ -18,9 +18,9 @@ pytestmark = pytest.mark.long
 TOURS = json.loads((Path(server.__file__).parent / "tours.json").read_text())
 
 
-def counter(page: Page, seen: Mapping[str, Any]) -> int:
+def counter(page: Page, seen: Mapping[str, Any]) -> float:
     group = next(group for group in page.now.groups if group.design == seen["design"])
-    return int(getattr(group.counters, seen["counter"]))
+    return float(getattr(group.counters, seen["counter"]))
 
 
 def has_ended(page: Page, member: str) -> bool:

@@ -281,16 +281,18 @@ def note_what_lights(page: Any) -> None:
 
 def test_counters_follow_the_game_and_alarms_stand_out(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        reads = column(page, "zookeeper").locator('[data-counter="reads"] dd')
+        reads = column(page, "zookeeper").locator('[data-counter="zk_reads"] dd')
         assert reads.text_content() == "90"
         note_what_lights(page)
         game.change(
-            messages.CountersChanged(design="zookeeper", counters=messages.Counters(reads=1234, two_delivering_ms=2500))
+            messages.CountersChanged(
+                design="zookeeper", counters=messages.Counters(zk_reads=1234, two_delivering_partition_s=2.5)
+            )
         )
         waits_until(page, "lights.some((each) => each.includes('1,234'))")
-        alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_ms"].alarm')
-        assert alarm.locator("dd").text_content() == "2.5 s"
-        assert column(page, "zookeeper").locator('[data-counter="requests"]').count() == 0
+        alarm = column(page, "zookeeper").locator('[data-counter="two_delivering_partition_s"].alarm')
+        assert alarm.locator("dd").text_content() == "2.5"
+        assert column(page, "zookeeper").locator('[data-counter="group_requests"] dd').text_content() == "–"
 
 
 def test_tree_shows_whose_a_znode_is_and_lights_what_changes(browser: Any) -> None:
@@ -315,7 +317,12 @@ def test_state_machine_lights_the_present_state_and_the_move_to_it(browser: Any)
         assert part.locator(".box.now").text_content() == "Stable"
         part.locator(".move").first.wait_for(state="attached")
         now = messages.Coordinator(
-            state="PreparingRebalance", since_ms=9000, reason="member added", generation=1, leader="m1"
+            state="PreparingRebalance",
+            came_from="Stable",
+            since_ms=9000,
+            reason="member added",
+            generation=1,
+            leader="m1",
         )
         game.change(messages.CoordinatorChanged(design="eager", coordinator=now))
         part.locator(".box.now", has_text="PreparingRebalance").wait_for()

@@ -243,7 +243,7 @@ def test_tour_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> No
         tour.get_by_role("button", name="Cut m2 off").click()
         sent(game, commands.ActOnMember(action=Action.CUT, member="m2"))
         tour.get_by_text("… waiting: two members deliver in zookeeper").wait_for()
-        counters = messages.Counters(reads=90, two_delivering_ms=1500)
+        counters = messages.Counters(zk_reads=90, two_delivering_partition_s=1.5)
         game.change(messages.CountersChanged(design="zookeeper", counters=counters), after_ms=4000)
         tour.get_by_text("✓ two members deliver in zookeeper (after 4.0 s)").wait_for()
         assert tour.get_by_text("… waiting: eager has moved the partitions of m2").is_visible()

@@ -17,7 +17,7 @@ PARTS = {"glance", "counters", "lanes", "members", "coordinator", "znodes", "ste
 class Seen(msgspec.Struct, forbid_unknown_fields=True):
     design: str
     counter: str
-    by: int
+    by: float
     say: str
 
 

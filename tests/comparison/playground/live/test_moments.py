@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from comparison.playground.simulated.moments import WORDS, told
+from comparison.playground.live.moments import WORDS, told
 from kernel.trace.events import KINDS
 
 #: Of an observer, which no trace has.

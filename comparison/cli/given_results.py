@@ -1,0 +1,45 @@
+"""The results that a user gives by their folders."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comparison.near_paths import holds_a_run, path_complaint
+from comparison.report.summaries.chosen import only
+from comparison.results.result import RESULT, read_result
+from kernel.errors import EnvironmentFault, UserError
+from kernel.platform.json_file import DamagedFile
+
+if TYPE_CHECKING:
+    from comparison.results.result import Result
+
+
+def result_of(folder: Path) -> tuple[Result, Path]:
+    """The result in a folder or the nearest one above, with the runs below the folder; and where it is.
+
+    Raises `UserError` with the remedy for a folder that was not analysed, and for a result that cannot be shown.
+    """
+    given, folder = folder, folder.resolve()
+    for home in (folder, *folder.parents[:3]):
+        path = home / RESULT
+        if not path.is_file():
+            continue
+        try:
+            result = read_result(path)
+        except DamagedFile as error:
+            raise UserError(f"{path} cannot be shown ({error.why}). {_remedy(home)}") from error
+        chosen = result if home == folder else only(result, lambda run: Path(run.path).is_relative_to(folder))
+        if chosen.runs:
+            return chosen, home
+    if not given.is_dir():
+        raise EnvironmentFault(path_complaint(given, "Give a folder that was analysed"))
+    raise UserError(f"no {RESULT} with a run in {folder}, or above it. {_remedy(folder)}")
+
+
+def _remedy(folder: Path) -> str:
+    """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
+    if not holds_a_run(folder):
+        return "Give a folder that `run` or `compare` created"
+    return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"

@@ -1,0 +1,137 @@
+"""What differs between two results, above everything else on their page."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.report.summaries.differences import (
+    Sides,
+    change_of,
+    checks_of,
+    has_differences,
+    judgement_of,
+    label_of,
+    left_out_of,
+    median_and_range,
+    promises_of,
+    rule_of,
+    shown_figures,
+    where_of,
+)
+from comparison.results.metrics import METRICS
+from comparison.screen.printable import printable_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from comparison.differences.compared import Difference, PairDifference
+    from comparison.differences.figures import FigureDifference
+
+_CLASSES = {"worse": "bad", "better": "good"}
+
+
+class FigureRow(NamedTuple):
+    """A figure of both sides, each with its range; `judgement` says whether the change is for the worse."""
+
+    name: str
+    label: str
+    meaning: str
+    values: Sequence[tuple[str, str]]
+    change: str
+    judgement: str
+    class_: str
+
+
+class PairRows(NamedTuple):
+    """What differs of a scenario in a design; `told` are promises and checks, each with whether it is worse."""
+
+    name: str
+    told: Sequence[tuple[str, bool]]
+    figures: Sequence[FigureRow]
+    left_out: str
+
+
+class Differences(NamedTuple):
+    """What the template shows."""
+
+    title: str
+    sides: Sides
+    folders: Sequence[tuple[str, str, Sequence[str]]]  #: each side with its commands
+    circumstances: Sequence[Sequence[str]]
+    doubts: Sequence[str]
+    rule: str
+    pairs: Sequence[PairRows]
+    alike: str
+    only: Sequence[tuple[str, str]]
+
+
+def differences(difference: Difference) -> Differences:
+    """The section of two results compared."""
+    found: Difference = printable_all(difference)
+    sides = Sides(found.before.name, found.after.name)
+    places = [pair.place for pair in found.pairs]
+    differing = [pair for pair in found.pairs if has_differences(pair)]
+    alike = [str(pair.place) for pair in found.pairs if pair not in differing]
+    only = [(sides.before, found.only_before), (sides.after, found.only_after)]
+    return Differences(
+        title=_title(sides, differing, found),
+        sides=sides,
+        folders=[
+            (side.name, side.folder, [shlex.join(command) for command in side.commands])
+            for side in (found.before, found.after)
+        ],
+        circumstances=[
+            [each.what, each.before, each.after, where_of(each.where, places)] for each in found.circumstances
+        ],
+        doubts=found.doubts,
+        rule=rule_of(found),
+        pairs=[_pair(pair, sides) for pair in differing],
+        alike=", ".join(alike),
+        only=[(name, ", ".join(map(str, missing))) for name, missing in only if missing],
+    )
+
+
+def _title(sides: Sides, differing: Sequence[PairDifference], found: Difference) -> str:
+    text = f"{sides.before} and {sides.after}: {_counted(differing, found)}"
+    return text[:1].upper() + text[1:]
+
+
+def _counted(differing: Sequence[PairDifference], found: Difference) -> str:
+    if not differing:
+        return "nothing differs"
+    of = ""
+    if len(found.pairs) == 1:
+        of = f" in {found.pairs[0].place}"
+    elif len(differing) < len(found.pairs):
+        of = f", in {len(differing)} of {len(found.pairs)} scenarios and designs"
+    figures = sum(len(shown_figures(pair)) for pair in differing)
+    promises = sum(len(pair.promises) for pair in differing)
+    parts = [
+        f"{count} {noun}{'' if count == 1 else 's'}"
+        for count, noun in ((promises, "promise"), (figures, "figure"))
+        if count
+    ]
+    return f"{' and '.join(parts) or 'checks'} differ{'s' if promises + figures == 1 else ''}{of}"
+
+
+def _pair(pair: PairDifference, sides: Sides) -> PairRows:
+    return PairRows(
+        name=str(pair.place),
+        told=[*promises_of(pair), *checks_of(pair, sides)],
+        figures=[_row(each) for each in shown_figures(pair)],
+        left_out=left_out_of(pair),
+    )
+
+
+def _row(each: FigureDifference) -> FigureRow:
+    judgement = judgement_of(each)
+    return FigureRow(
+        name=each.figure,
+        label=label_of(each.figure),
+        meaning=f"{each.figure}: {METRICS[each.figure].meaning}",
+        values=[median_and_range(each.before), median_and_range(each.after)],
+        change=change_of(each),
+        judgement=judgement,
+        class_=_CLASSES.get(judgement, "faint"),
+    )

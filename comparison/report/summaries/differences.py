@@ -1,0 +1,222 @@
+"""The words for what differs between two results, the same in the terminal and on a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.differences.figures import Differs, by_chance
+from comparison.report.summaries.figures import KINDS, number
+from comparison.results.metrics import METRICS
+from comparison.results.outcomes import Kind, VerdictOutcome
+from comparison.results.promised import PROMISES
+from comparison.results.promises import PromiseOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from comparison.differences.bounds import Judged
+    from comparison.differences.compared import Difference, PairDifference
+    from comparison.differences.figures import FigureDifference
+    from comparison.differences.places import Place
+    from comparison.results.result import Spread
+
+#: From ten times as much on, percentages are hard to read.
+_MANY = 9
+#: What may be chance and changed by less is not shown.
+SMALL = 0.05
+#: Places that a line names.
+_PLACES_MAX = 4
+
+
+WORSE, CANNOT_BE_KNOWN = "worse than allowed", "cannot be known"
+
+
+class Sides(NamedTuple):
+    """What the two sides are called."""
+
+    before: str
+    after: str
+
+
+DEFAULT_SIDES = Sides("before", "after")
+
+
+def label_of(name: str) -> str:
+    """What a figure is called where no other row stands above it."""
+    above = ""
+    for each, metric in METRICS.items():
+        if metric.label and not metric.is_part:
+            above = metric.label
+        if each == name:
+            return f"{above}: {metric.label}" if metric.is_part else metric.label or metric.meaning
+    raise KeyError(name)
+
+
+def median_and_range(spread: Spread | None) -> tuple[str, str]:
+    """A figure's median, and its range if it has one."""
+    if spread is None:
+        return "-", ""
+    has_range = spread.low != spread.high
+    return number(spread.median), f"{number(spread.low)}-{number(spread.high)}" if has_range else ""
+
+
+def change_of(each: FigureDifference) -> str:
+    """By how much a figure changed: `+74%`, or `12x`; from 0, by what; '' where it was not measured."""
+    if each.before is None or each.after is None:
+        return ""
+    if each.change is None:
+        return f"{each.after.median - each.before.median:+,.4g}"
+    if each.change >= _MANY:
+        return f"{each.change + 1:.0f}x"
+    return f"{each.change:+.0%}" if abs(each.change) >= 0.1 or not each.change else f"{each.change:+.1%}"
+
+
+def judgement_of(each: FigureDifference) -> str:
+    """Whether a change is for the worse."""
+    if each.differs is Differs.MAYBE:
+        return "perhaps by chance"
+    if each.differs is Differs.UNKNOWN:
+        return "not measured on one side"
+    if each.differs is Differs.NO or not METRICS[each.figure].more_is_worse:
+        return ""
+    return "worse" if each.rises else "better"
+
+
+def shown_figures(pair: PairDifference) -> list[FigureDifference]:
+    """Those that reports show and that differ, without what may be chance and is small."""
+    return [each for each in _in_reports(pair) if each.differs is not Differs.NO and not _is_small(each)]
+
+
+def _in_reports(pair: PairDifference) -> list[FigureDifference]:
+    return [each for each in pair.figures if METRICS[each.figure].label]
+
+
+def _is_small(each: FigureDifference) -> bool:
+    return each.differs is Differs.MAYBE and each.change is not None and abs(each.change) < SMALL
+
+
+def left_out_of(pair: PairDifference) -> str:
+    """What is said of the figures that are not shown."""
+    alike = [each for each in _in_reports(pair) if each.differs is Differs.NO]
+    same = sum(each.before == each.after for each in alike)
+    counts = {
+        "the same": same,
+        "within the ranges of the repeats": len(alike) - same,
+        f"changed by less than {SMALL:.0%}": sum(map(_is_small, _in_reports(pair))),
+    }
+    return f"not shown: {', '.join(f'{count} {what}' for what, count in counts.items() if count)}"
+
+
+def has_differences(pair: PairDifference) -> bool:
+    return bool(pair.promises or [each for each in pair.verdicts if each.is_on_both_sides] or shown_figures(pair))
+
+
+def promises_of(pair: PairDifference) -> list[tuple[str, bool]]:
+    """What became of the promises that one side alone kept or broke; and whether that is worse."""
+    return [
+        (
+            f"{KINDS[Kind.PROMISE]}, {each.promise}: {_with_evidence(each.before, each.shown_before)}, then "
+            f"{_with_evidence(each.after, each.shown_after)}",
+            each.became_worse,
+        )
+        for each in pair.promises
+    ]
+
+
+def _with_evidence(outcome: PromiseOutcome, shown: str) -> str:
+    return f"{outcome} ({shown})" if shown and outcome != PromiseOutcome.KEPT else str(outcome)
+
+
+def checks_of(pair: PairDifference, sides: Sides) -> list[tuple[str, bool]]:
+    """The checks that came to another verdict, and whether that is worse; those of one side together."""
+    found = []
+    for each in pair.verdicts:
+        if each.is_on_both_sides:
+            counts = f" ({each.expected_before} and {each.expected_after} runs as expected)"
+            text = f"{KINDS[each.kind]}, {each.check}: {each.before}, then {each.after}"
+            found.append((f"{text}{counts if max(pair.repeats) > 1 else ''}", each.became_worse))
+    for side, checks in (
+        (sides.before, [each.check for each in pair.verdicts if each.after is None]),
+        (sides.after, [each.check for each in pair.verdicts if each.before is None]),
+    ):
+        if checks:
+            found.append((f"checked, only {side}: {', '.join(checks)}", False))
+    return found
+
+
+def rule_of(difference: Difference) -> str:
+    """How a difference is told from chance."""
+    before, after = (min(pair.repeats[side] for pair in difference.pairs) for side in (0, 1))
+    text = "A figure differs where the ranges of its repeats have nothing in common"
+    chance = by_chance(before, after)
+    return f"{text}: by chance, one in {chance:,} does." if min(before, after) > 1 else f"{text}."
+
+
+def where_of(places: Sequence[Place], pairs: Sequence[Place]) -> str:
+    """The pairs of scenario and design in few words; '' for all of them."""
+    if not places or {*places} == {*pairs}:
+        return ""
+    for part in ("design", "scenario"):
+        names = dict.fromkeys(getattr(place, part) for place in places)
+        if {*places} == {pair for pair in pairs if getattr(pair, part) in names}:
+            return _listed(names)
+    return _listed(map(str, places))
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = [f"{len(names) - _PLACES_MAX} more"] if len(names) > _PLACES_MAX else []
+    return ", ".join([*names[:_PLACES_MAX], *more])
+
+
+def judged_figure(difference: Difference, judged: Judged) -> FigureDifference | None:
+    """The figure that was judged; None for a check."""
+    figures = [each for pair in difference.pairs if pair.place == judged.place for each in pair.figures]
+    return next((each for each in figures if judged.bound and each.figure == judged.what), None)
+
+
+def judged_text(difference: Difference, judged: Judged) -> str:
+    """What is worse, and by how much; or why that is not known."""
+    where = str(judged.place)
+    each = judged_figure(difference, judged)
+    if each is None:
+        is_promise = judged.what in {promise.name for promise in PROMISES}
+        worse = PromiseOutcome.BROKEN if is_promise else VerdictOutcome.NOT_EXPECTED
+        what = f"the promise {judged.what!r}" if is_promise else judged.what
+        return f"{where}: {what} {judged.why or f'is {worse}'}" if judged.what else f"{where} {judged.why}"
+    values = f"{median_and_range(each.before)[0]} to {median_and_range(each.after)[0]}"
+    change = change_of(each)
+    if judged.why:
+        return f"{where}: {judged.what} {judged.why} ({values})"
+    return f"{where}: {judged.what} {change} ({values}; {judged.bound} allowed)"
+
+
+def conclusion(difference: Difference) -> str:
+    """The last line: what is worse and by how much; '' where nothing was to be judged."""
+    if not difference.bounds:
+        return ""
+    if not difference.worse and not difference.unknown:
+        return f"nothing is worse than allowed ({', '.join(_bounds(difference))})"
+    if difference.worse:
+        what, judged = WORSE, difference.worse
+        first = judged_text(difference, _most(difference))
+    else:
+        what, judged = CANNOT_BE_KNOWN, difference.unknown
+        first = judged_text(difference, judged[0])
+    return f"{what}: {first}" + (f"; and {len(judged) - 1} more" if len(judged) > 1 else "")
+
+
+def _most(difference: Difference) -> Judged:
+    """A check before any figure; of these the one that rose most."""
+
+    def order(judged: Judged) -> tuple[bool, float]:
+        each = judged_figure(difference, judged)
+        if each is None:
+            return True, 0.0
+        return False, each.change if each.change is not None else float("inf")
+
+    return max(difference.worse, key=order)
+
+
+def _bounds(difference: Difference) -> list[str]:
+    return [f"{bound.figure}={bound.text}" if bound.figure else bound.text for bound in difference.bounds]

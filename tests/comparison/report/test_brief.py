@@ -1,0 +1,105 @@
+"""What the terminal says of a result first: a screenful, whatever there is to say."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from comparison.pipeline.analysis import compose
+from comparison.pipeline.figures.judging import judge
+from comparison.report.brief import LINES_MAX, render_brief
+from comparison.results.result import Result
+from comparison.results.run import Run
+from comparison.scenarios.plan.catalogue import CATALOGUE
+from kernel.designs import DESIGN_NAMES
+from tests.comparison.report.test_terminal import result
+from tests.support.runs.results import change, every_design, run
+
+GOLDEN = Path(__file__).with_name("brief.golden.txt")
+
+
+def brief(shown: Result, width: int = 80) -> str:
+    return render_brief(shown, Console(width=width, force_terminal=False))
+
+
+def judged(scenario: str, design: str, **given: float) -> Run:
+    """A run that is as expected by the checks that judge every scenario."""
+    return judge(run(scenario, design, parameters={"checks": []}, **given))
+
+
+def unbroken(text: str) -> str:
+    return " ".join(text.split())
+
+
+def everything(**given: float) -> Result:
+    """A run of each scenario in each design."""
+    return compose([judge(run(scenario, design, **given)) for scenario, design in product(CATALOGUE, DESIGN_NAMES)])
+
+
+def test_first_words_equal_the_recorded_ones() -> None:
+    """After an intended change, check the difference and update the golden file."""
+    assert brief(result()) == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    assert max(map(len, brief(result(), width).splitlines())) <= width
+
+
+def test_nothing_makes_it_longer_than_a_screen() -> None:
+    worst = everything(
+        lost=1.0, skipped=1.0, stale_writes=1.0, moved_back=1.0, started_behind=1.0, rebalances_failed=1.0,
+        stale_deliveries=1.0, pauses_dropped=1.0, left_unnamed=1.0,
+    )  # fmt: skip
+    for shown in (everything(), worst, every_design(), result()):
+        assert brief(shown).count("\n") <= LINES_MAX
+    text = brief(worst)
+    assert re.findall(r"^  and (\d+) more$", text, re.MULTILINE)
+    assert "all designs broke 9 promises" in text
+
+
+def test_what_is_in_order_is_counted_and_not_named() -> None:
+    runs = [judged(name, design) for name, design in product(("join", "leave"), ("eager", "static"))]
+    text = brief(compose(runs))
+    assert "join" not in text
+    assert "leave" not in text
+    assert re.search(r"^ eager +\+ all 2 +\+ kept +300 ", text, re.MULTILINE)
+
+
+def test_a_broken_promise_has_its_figure_where_there_is_one_scenario_and_its_place_otherwise() -> None:
+    lost = judge(run("join", "eager", lost=3.0))
+    assert "! every record is delivered: eager (lost: 3)" in brief(compose([lost, judge(run("join", "static"))]))
+    several = [lost, judge(run("leave", "eager")), *(judge(run(name, "server", lost=1.0)) for name in CATALOGUE)]
+    text = unbroken(brief(compose(several)))
+    assert f"! every record is delivered: server in {len(CATALOGUE)} scenarios, eager 1" in text
+
+
+def test_figures_of_scenarios_that_not_all_designs_have_run_are_left_out() -> None:
+    runs = [judged("join", "eager", duplicates=1.0), judged("join", "static", duplicates=2.0)]
+    text = brief(compose([*runs, judged("leave", "eager", duplicates=70.0, converge_ms=9_000.0)]))
+    assert re.search(r"^ eager .* 300 .* 1$", text, re.MULTILINE)
+    assert "worst times and summed counts of the 1 scenario run in all designs" in text
+    assert "no scenario was run in all designs" in brief(compose([judged("join", "eager"), judged("leave", "static")]))
+
+
+def test_a_sum_without_an_unknown_figure_is_a_least() -> None:
+    runs = [judge(run(name, "eager", converge_ms=ms)) for name, ms in (("join", 300.0), ("leave", None))]
+    assert re.search(r"^ eager .* ≥300 ", brief(compose(runs)), re.MULTILINE)
+
+
+def test_what_a_run_that_was_cut_short_leaves_open_is_said_once() -> None:
+    cut = run("join", "eager", outcome="failed", error="m1 is frozen", lost=None)
+    text = brief(compose([judge(cut), judge(run("join", "static"))]))
+    assert text.count("m1 is frozen") == 1
+    assert "? join in eager: the run failed: m1 is frozen" in text
+    assert re.search(r"^ eager +\? unknown +\? unknown", text, re.MULTILINE)
+
+
+def test_the_same_check_of_several_runs_is_one_entry() -> None:
+    late: list[Run] = [run("join", design, changes=[change(converge_ms=None)]) for design in ("eager", "static")]
+    text = unbroken(brief(compose([judge(each) for each in late])))
+    assert "! settles: join in eager and 1 more: partitions stayed unowned" in text
