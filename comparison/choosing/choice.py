@@ -189,13 +189,13 @@ class Chooser:
     def _margin(self, group: Group, margin: Margin, *, any_had_it: bool) -> float:
         """How far a range of one event reaches beyond its runs. What none of them repeated or moved stays."""
         partitions = ceil(group.partitions / group.members)
+        # A standstill begins with a record that waits.
+        moment_s = self._heartbeat_s + (group.partitions / self._rate if self._rate else 0.0)
         match margin:
-            case Margin.NOTHING:
-                return 0.0
             case Margin.INTERVAL:
-                return self._heartbeat_s
+                return moment_s
             case Margin.PARTITIONS:
-                return self._heartbeat_s * partitions
+                return moment_s * partitions
             case Margin.RECORDS:
                 return self._commit_s * group.rate / group.members if any_had_it else 0.0
             case Margin.MOVES:

@@ -47,11 +47,10 @@ REQUESTS = AUTHORITY_REQUESTS
 class Margin(Enum):
     """How far a range reaches beyond the runs of one event, which show few moments of the timers and few sizes."""
 
-    NOTHING = auto()  #: it depends on the change only
-    INTERVAL = auto()  #: an interval of heartbeats more or less
-    PARTITIONS = auto()  #: such an interval of one member's partitions
+    INTERVAL = auto()  #: an interval of heartbeats, and the time between two records of a partition
+    PARTITIONS = auto()  #: the same of one member's partitions
     RECORDS = auto()  #: an interval of commits of one member's records, where any were repeated
-    MOVES = auto()  #: one member's partitions, where any moved: it depends on how they divide among members
+    MOVES = auto()  #: one member's partitions, where there were any: it depends on how they divide among members
     REQUESTS = auto()  #: a request of each member
 
 
@@ -60,20 +59,20 @@ class Measure(NamedTuple):
 
     metric: str
     heading: str
+    margin: Margin
     per_partition: bool = False  #: interpolated for each partition
     per_record: bool = False  #: and given for a load of so many records a second
     is_longest: bool = False  #: of several events the longest counts, and not their sum
-    margin: Margin = Margin.NOTHING
 
 
 MEASURES = (
-    Measure(STANDSTILL, "longest standstill, s", is_longest=True, margin=Margin.INTERVAL),
-    Measure(STANDSTILL_IN_ALL, "standstill, partition-s", per_partition=True, margin=Margin.PARTITIONS),
-    Measure("unowned_partition_s", "unowned, partition-s", per_partition=True, margin=Margin.PARTITIONS),
-    Measure(REPEATS, "records repeated", per_record=True, margin=Margin.RECORDS),
-    Measure("stopped", "partitions stopped", per_partition=True),
-    Measure("moved", "partitions moved", per_partition=True, margin=Margin.MOVES),
-    Measure(REQUESTS, "requests at the authority", margin=Margin.REQUESTS),
+    Measure(STANDSTILL, "longest standstill, s", Margin.INTERVAL, is_longest=True),
+    Measure(STANDSTILL_IN_ALL, "standstill, partition-s", Margin.PARTITIONS, per_partition=True),
+    Measure("unowned_partition_s", "unowned, partition-s", Margin.PARTITIONS, per_partition=True),
+    Measure(REPEATS, "records repeated", Margin.RECORDS, per_record=True),
+    Measure("stopped", "partitions stopped", Margin.MOVES, per_partition=True),
+    Measure("moved", "partitions moved", Margin.MOVES, per_partition=True),
+    Measure(REQUESTS, "requests at the authority", Margin.REQUESTS),
 )
 
 
