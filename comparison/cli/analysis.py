@@ -80,8 +80,13 @@ showing_options = with_options(
 
 
 def chosen_showing(options: dict[str, Any]) -> Showing:
-    """What the options of `showing_options` say. Raises a usage error for a file in a folder that is not there."""
+    """What the options of `showing_options` say.
+
+    Raises a usage error for a file in a folder that is not there, and for details of a document that has them all.
+    """
     showing = Showing(options.pop("form"), options.pop("details"), options.pop("junit"))
+    if showing.details and showing.form == "json":
+        raise click.UsageError("--details has no effect on --format json, which has everything. Leave one of them out")
     if showing.junit is not None and not showing.junit.resolve().parent.is_dir():
         raise click.UsageError(f"--junit {showing.junit}: there is no folder {showing.junit.parent}")
     return showing

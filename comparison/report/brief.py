@@ -40,7 +40,7 @@ _NAMED_MAX = 2
 #: The price of a design: figures of a run with their headings, and how those of several scenarios make one.
 _PRICES: tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...] = (
     ("converge_ms", "settled\nafter, ms", max),
-    ("standstill_s", "longest\nstop, s", max),
+    ("standstill_s", "stood\nstill, s", max),
     ("stopped", "partitions\nstopped", sum),
     ("duplicates", "delivered\nagain", sum),
 )

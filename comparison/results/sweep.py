@@ -38,6 +38,7 @@ class CellData(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  #: complete ones
     failed: int
     verdicts: dict[str, int]
+    broken: dict[str, int] = {}  #: in how many of the runs a promise was broken, by its name
     figures: dict[str, Spread]  #: those that were measured
 
 

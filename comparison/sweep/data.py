@@ -23,6 +23,7 @@ from comparison.results.metrics import (
     SWEEP_CHANGE_METRICS,
     SWEEP_METRICS,
 )
+from comparison.results.promises import PromiseOutcome, promises_of
 from comparison.results.result import Spread
 from comparison.results.run import Run
 from comparison.results.sweep import (
@@ -143,7 +144,10 @@ def _cells(
 ) -> Iterator[CellData]:
     """The cell, and its parts by group size; `runs` are those that ended."""
     complete = sum(run.outcome == COMPLETE for run in runs)
-    verdicts = Counter(str(run.verdict) for run in runs if isinstance(run, Run) and run.outcome == COMPLETE)
+    judged = [run for run in runs if isinstance(run, Run) and run.outcome == COMPLETE]
+    verdicts = Counter(str(run.verdict) for run in judged)
+    outcomes = [each for run in judged for each in promises_of(run)]
+    broken = Counter(each.promise.name for each in outcomes if each.outcome is PromiseOutcome.BROKEN)
     whole = tuple((name, as_number(value)) for name, value in cell.at.items())
     figures: defaultdict[Any, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     figures[whole]  # also a cell without a complete run is one
@@ -162,6 +166,7 @@ def _cells(
             runs=complete,
             failed=failed,
             verdicts=dict(verdicts),
+            broken=dict(broken),
             figures={name: each for name, each in spreads.items() if each is not None},
         )
 

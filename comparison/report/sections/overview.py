@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.summaries.figures import NOT_APPLICABLE, number
 from comparison.report.summaries.glance import seconds
-from comparison.results.outcomes import VerdictOutcome
-from comparison.results.promises import PromiseOutcome, by_design, summary
+from comparison.report.summaries.two_verdicts import promised
+from comparison.results.promises import by_design
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from comparison.report.summaries.two_verdicts import Promised
     from comparison.results.result import Result, Scenario
     from comparison.results.run import Run
 
@@ -23,8 +24,7 @@ class Judged(NamedTuple):
     """One design in one scenario: the outcomes are those of result.json, and of `comparison.results.promises`."""
 
     verdict: str  #: '' if it was not run
-    promises: str
-    promised: VerdictOutcome  #: as a verdict: kept, unknown or broken
+    promises: Promised | None  #: None if it was not run
     words: str
     prices: str
 
@@ -36,23 +36,12 @@ def judged(scenario: Scenario, runs: Sequence[Run], result: Result, missing: Map
     for design in dict.fromkeys(run.design for run in result.runs):
         run = next((each for each in runs if each.design == design), None)
         if run is None:
-            verdict = NOT_APPLICABLE if design in missing else ""
-            found[design] = Judged(verdict, "", VerdictOutcome.UNKNOWN, missing.get(design, ""), "")
+            found[design] = Judged(NOT_APPLICABLE if design in missing else "", None, missing.get(design, ""), "")
             continue
-        outcomes = [each.outcome for each in promises[design]]
-        broken = [each.promise.name for each in promises[design] if each.outcome is PromiseOutcome.BROKEN]
-        words = f"{scenario.scenario} in {design}: {run.verdict}, promises: {summary(promises[design])}"
-        found[design] = Judged(
-            run.verdict,
-            summary(promises[design]),
-            VerdictOutcome.NOT_EXPECTED
-            if broken
-            else VerdictOutcome.UNKNOWN
-            if PromiseOutcome.UNKNOWN in outcomes
-            else VerdictOutcome.EXPECTED,
-            f"{words} ({'; '.join(broken)})" if broken else words,
-            _prices(run),
-        )
+        of = promised(promises[design])
+        broken = "; ".join(each.promise.name for each in of.broken)
+        words = f"{scenario.scenario} in {design}: {run.verdict}, promises: {of.text}"
+        found[design] = Judged(run.verdict, of, f"{words} ({broken})" if broken else words, _prices(run))
     return found
 
 

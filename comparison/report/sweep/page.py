@@ -66,6 +66,7 @@ class _Cell(NamedTuple):
     by: str
     runs: str
     verdicts: list[tuple[str, int]]
+    broken: list[tuple[str, int]]
 
 
 def sweep_page(data: SweepData) -> str:
@@ -142,4 +143,5 @@ def _cell(cell: CellData, axes: list[AxisData]) -> _Cell:
         by=cell.by,
         runs=f"{cell.runs}" + (f", {cell.failed} failed" if cell.failed else ""),
         verdicts=sorted(cell.verdicts.items()),
+        broken=list(cell.broken.items()),
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from comparison.report.summaries.figures import SIMULATED
 from comparison.report.sweep.panels import Layout, computed_otherwise, figure_text, growths
+from comparison.screen.counted import counted
 from comparison.screen.text_table import Column, TextTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from comparison.report.sweep.panels import Panel
@@ -37,9 +41,22 @@ def render_sweep(data: SweepData, console: Console) -> None:
                 console.print(Text(f"  {line}"))
     for line in computed_otherwise(data):
         console.print(Text(line))
+    for line in _broken(data):
+        console.print(Text(line))
     if missing := [cell for cell in data.cells if not cell.runs]:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         console.print(Text(f"\nwithout a complete run: {missing[0].cell}{others}"))
+
+
+def _broken(data: SweepData) -> Iterator[str]:
+    """Which designs broke a promise in how many runs."""
+    promises: dict[str, Counter[str]] = {}
+    for cell in {each.cell: each for each in data.cells}.values():
+        for promise, runs in cell.broken.items():
+            promises.setdefault(promise, Counter())[cell.design] += runs
+    for promise, designs in promises.items():
+        by = ", ".join(f"{design} in {counted(runs, 'run')}" for design, runs in designs.items())
+        yield f"broken: {promise}: {by}"
 
 
 def _table(panel: Panel) -> TextTable:

@@ -90,6 +90,8 @@ def test_a_screen_comes_first_and_the_rest_when_it_is_asked_for(
     assert details == verbose
     assert "+ promise: " in details
     assert "+ promise: " not in brief
+    assert code_of("analyze", "good", "--details", "--format", "json") == Exit.USAGE
+    assert "--details has no effect on --format json" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("without_spark")

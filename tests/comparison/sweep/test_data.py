@@ -28,7 +28,8 @@ def joined(run: SweepRun) -> Run:
     change = change_of(
         "join", members=members + 1, zk_reads=reads, requests={"JoinGroup": 3, "SyncGroup": 2, "Fetch": 9}
     )
-    return result_of({"converge_ms": 100 * members + run.seed, "lost": 0, "rounds": None}, [change_of("form"), change])
+    metrics = {"converge_ms": 100 * members + run.seed, "lost": 0, "moved_back": members == 4, "rounds": None}
+    return result_of(metrics, [change_of("form"), change])
 
 
 def cell_of(data: SweepData, **at: object) -> CellData:
@@ -43,6 +44,7 @@ def test_cell_has_median_and_range_over_seeds() -> None:
     assert cell_of(data, members=4).figures["converge_ms"].median == 402
     assert (data.planned, data.complete, data.seeds) == (6, 6, [1, 2, 3])
     assert cell_of(data, members=2).verdicts == {"as expected": 3}
+    assert [cell_of(data, members=size).broken for size in (2, 4)] == [{}, {"no offset moves back": 3}]
 
 
 def test_figure_that_was_not_measured_is_absent_and_forming_is_not_counted() -> None:

@@ -85,6 +85,14 @@ def test_terminal_shows_medians_ranges_and_growth() -> None:
     assert "eager: ~ members^0.97 (95%: 0.93 to 1.02; 9 runs)" in text
 
 
+def test_terminal_says_which_design_broke_a_promise_in_how_many_runs() -> None:
+    plan = plan_of("scenario=join", "design=zookeeper,eager", "members=2,4", seeds=2)
+    data = data_of(plan, lambda run: result_of({"lost": run.planned.design == "eager"}))
+    out = io.StringIO()
+    render_sweep(data, Console(file=out, width=100))
+    assert "broken: every record is delivered: eager in 4 runs\n" in out.getvalue()
+
+
 def test_terminal_names_both_axes_of_a_crossed_table() -> None:
     text = rendered("scenario=join", "design=zookeeper", "members=2,4", "rate=100,200")
     assert "join · zookeeper; rows: members, columns: rate" in text

@@ -164,7 +164,9 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
     failed = plan.runs[0]
 
     def result(run: SweepRun) -> Run | None:
-        return None if run is failed else result_of({"converge_ms": 5.0}, verdict=VerdictOutcome.NOT_EXPECTED)
+        return (
+            None if run is failed else result_of({"converge_ms": 5.0, "lost": 2.0}, verdict=VerdictOutcome.NOT_EXPECTED)
+        )
 
     page = sweep_page(data_of(plan, result, [(failed, "time limit of 60 s reached")]))
     assert "1 of 2 runs complete" in page
@@ -172,6 +174,7 @@ def test_failures_verdicts_and_what_was_left_out_are_listed() -> None:
     assert "1, 1 failed" in page
     assert "1 × " in page
     assert "! not as expected" in page
+    assert '1 × <span class="bad">every record is delivered</span>' in page
     assert "16 members share 12 partitions" in page
 
 
@@ -192,6 +195,7 @@ def test_whatever_a_sweep_names_stays_text(hostile: str) -> None:
                 scenario=hostile,
                 design=hostile,
                 verdicts={hostile: 1},
+                broken={hostile: 1},
             )
             for each in data.cells
         ],
