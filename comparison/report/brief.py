@@ -63,7 +63,7 @@ def render_brief(result: Result, console: Console) -> str:
     kept_free = min(sum(map(len, broken)) + bool(broken), room // 2)
     first = _section("not as the model says, or unknown:", wrong, room - kept_free)
     second = _section("broken promises:", broken, room - len(first))
-    between = [""] * (len(head) + len(first) + len(second) + len(last) < LINES_MAX)
+    between = [""] * (head[-1] != "" and len(head) + len(first) + len(second) + len(last) < LINES_MAX)
     return "".join(f"{line}\n" for line in (*head, *between, *first, *second, *last))
 
 
