@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from comparison.screen.natural_order import natural
 from comparison.screen.printable import printable
 from kernel.decimals import decimal
+from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,6 +27,11 @@ def place_of(name: str) -> str:
     """The member without the number of its life: m3 for m3.2, m3-0 for m3.2-0."""
     process, dash, stream = name.partition("-")
     return _LATER_LIFE.sub("", process) + dash + stream
+
+
+def numbering(design: str) -> str:
+    """What numbers the rebalances of a group."""
+    return "epoch" if design in RECONCILING else "generation"
 
 
 def names_explained(views: Iterable[RunView]) -> list[str]:
