@@ -72,6 +72,7 @@ SCRIPTS = (
     "pointer",
     "details",
     "raw",
+    "why",
     "sequences",
     "links",
     "keys",
