@@ -70,6 +70,7 @@ SCRIPTS = (
     "pointer",
     "details",
     "raw",
+    "why",
     "sequences",
     "links",
     "keys",
