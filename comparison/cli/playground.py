@@ -23,6 +23,7 @@ from comparison.playground.web.server import HOST, serving
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.scenarios.plan.parameters import SEED_MAX
 from comparison.scenarios.plan.played import PLAYGROUND
+from comparison.screen.printable import printable
 from comparison.screen.progress import RunProgress
 from kernel.errors import EnvironmentFault, Unavailable
 from kernel.platform.interpreter import module_command
@@ -113,6 +114,8 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         if opens:
             await asyncio.to_thread(webbrowser.open, served.address)
         last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
+        for path in last.scenarios:
+            click.echo(f"what was played is a scenario, too: rebalance-lab run {printable(path)}", err=True)
         if last.status is Status.ENDED and game.is_abandoned:
             click.echo(last.reason, err=True)
             return Exit.AS_EXPECTED

@@ -119,12 +119,12 @@ def _page(results: Sequence[Located]) -> str:
 
 def _comparison(results: Sequence[Located], difference: Difference) -> str:
     from comparison.report.page import page
-    from comparison.report.sections.differences import differences
+    from comparison.report.sections.differences import differences, drawn
     from comparison.report.sections.done import About
     from comparison.report.summaries.side_by_side import as_side, place_of_run
     from comparison.report.view.runs import read_views
 
-    places = [pair.place for pair in difference.pairs]
+    places = drawn(difference)
     sides, views = [], []
     for (result, folder), side in zip(results, (difference.before, difference.after), strict=True):
         kept = only(result, lambda run: place_of_run(run) in places)

@@ -33,7 +33,7 @@ from comparison.pipeline.spark.master import parse_master
 from comparison.report.sweep.page import sweep_page
 from comparison.report.sweep.terminal import render_sweep
 from comparison.results.result import RESULT
-from comparison.results.sweep import is_of_runs
+from comparison.results.sweep import SWEEP_DATA, is_of_runs
 from comparison.run_folder import write_json
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.descriptors import descriptors_needed
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from comparison.sweep.plan import SweepPlan, SweepRun
     from comparison.sweep.state import RecordedPlan, SweepState
 
-DATA, PAGE = "sweep.json", "sweep.html"
+PAGE = "sweep.html"
 #: Left-out combinations and failures that are listed; all are in the plan and in sweep.json.
 _LISTED_MAX = 10
 
@@ -334,7 +334,9 @@ def _made(given: Path, plan: SweepPlan, record: RecordedPlan, spark: SparkChoice
     if unmeasured := [name for name in plan.grid.metrics if name not in data.metrics]:
         click.echo(f"note: {', '.join(unmeasured)}: not measured in any run", err=True)
     if not options["quiet"]:
-        click.echo(f"results in {folder}: {PAGE}, {DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True)
+        click.echo(
+            f"results in {folder}: {PAGE}, {SWEEP_DATA}, {TABLES}/cells.parquet, {TABLES}/exponents.parquet", err=True
+        )
     return Exit.UNKNOWN if len(state.having(RunStatus.COMPLETE)) < len(plan.runs) else Exit.AS_EXPECTED
 
 
@@ -352,7 +354,7 @@ def _put_together(
     results |= state.counted
     data = sweep_data(plan, results, failures, name=folder.name, command=record.command, simulated=record.simulated)
     write_sweep_tables(folder, data)
-    write_json(folder / DATA, data)
+    write_json(folder / SWEEP_DATA, data)
     with whole_file(folder / PAGE) as page:
         page.write_text(sweep_page(printable_all(data)), encoding="utf-8")
     return data

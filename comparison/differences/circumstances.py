@@ -65,10 +65,10 @@ def circumstances(pairs: Sequence[Pair], commands: tuple[Sequence[Any], Sequence
 def _facts(runs: Sequence[Run]) -> dict[str, str]:
     """What is true of these repeats, in display order."""
     parameters = runs[0].parameters
-    given = parameters.get("settings") or {}
+    given = _table(parameters.get("settings"))
     effective = {
-        **(parameters.get("member_settings") or {}),
-        **{f"{name} (brokers)": value for name, value in (parameters.get("broker_settings") or {}).items()},
+        **_table(parameters.get("member_settings")),
+        **{f"{name} (brokers)": value for name, value in _table(parameters.get("broker_settings")).items()},
     }
     seeds = sorted(run.seed for run in runs)
     return {
@@ -86,14 +86,19 @@ def _facts(runs: Sequence[Run]) -> dict[str, str]:
     }
 
 
+def _table(value: object) -> Mapping[str, object]:
+    """What a damaged file has in the place of a table is none."""
+    return value if isinstance(value, dict) else {}
+
+
 def _made_by(commands: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Versions and machine of some commands; of several with different ones, all."""
     found: dict[str, dict[str, None]] = {}
     for command in commands:
-        for name, version in (command.get("versions") or {}).items():
+        for name, version in _table(command.get("versions")).items():
             found.setdefault(name, {})[str(version)] = None
-        machine = " ".join(str(value) for name, value in (command.get("machine") or {}).items() if name != "cores")
-        cores = (command.get("machine") or {}).get("cores")
+        told = _table(command.get("machine"))
+        machine, cores = " ".join(str(value) for name, value in told.items() if name != "cores"), told.get("cores")
         found.setdefault(MACHINE, {})[f"{machine}, {cores} cores" if cores else machine] = None
     return {name: ", ".join(filter(None, values)) for name, values in found.items()}
 

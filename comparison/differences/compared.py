@@ -114,7 +114,9 @@ def by_column(result: Result) -> dict[Place, list[Run]]:
 
 
 def _shown(side: Side) -> SideShown:
-    commands = [[str(word) for word in each.get("command", ())] for each in side.commands]
+    commands = [
+        [str(word) for word in command] for each in side.commands if isinstance(command := each.get("command"), list)
+    ]
     return SideShown(name=side.name, folder=side.folder, commands=[each for each in commands if each])
 
 

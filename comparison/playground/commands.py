@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -36,13 +36,13 @@ class ActOnMember(Command, frozen=True, kw_only=True, tag="member"):
 
 
 class AddMembers(Command, frozen=True, kw_only=True, tag="add-members"):
-    """Let new members join, all at once."""
+    """Let new members join, all at once: as many as there is room for."""
 
     count: Annotated[int, Meta(ge=1, le=5)] = 1
 
 
 class AddPartitions(Command, frozen=True, kw_only=True, tag="add-partitions"):
-    """Add partitions to the topic."""
+    """Add partitions to the topic, as many as there is room for."""
 
     count: Annotated[int, Meta(ge=1, le=6)] = 1
 
@@ -93,10 +93,7 @@ class GoBack(Command, frozen=True, kw_only=True, tag="back"):
 
 
 class PlaySame(Command, frozen=True, kw_only=True, tag="same"):
-    """Run again from the seed up to now, with the commands of one design in another one as well.
-
-    It is shown beside the others, or in the place of `design` if there is no room.
-    """
+    """Run again from the seed up to now, with the commands of one design in another one as well."""
 
     design: str
     other: str
@@ -114,10 +111,18 @@ AnyCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | 
 GroupCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo
 
 
+class Outcome(NamedTuple):
+    """What a command came to in one design."""
+
+    refusal: str = ""  #: why it was refused, if it was
+    remark: str = ""  #: what was done otherwise than it said
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     """Whether a command was accepted. Its effects come as increments.
 
-    A command for several designs is accepted if one of them accepts it; `reason` then names those that refused.
+    A command for several designs is accepted if one of them accepts it; `reason` then names those that refused, or did
+    otherwise than it said.
     """
 
     accepted: bool

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from comparison.playground.commands import Answer, AnyCommand
 
@@ -170,6 +170,7 @@ class IntervalKind(StrEnum):
     UNNAMED = "unnamed"  #: the authority names nobody any more for `partition`
     NOBODY = "nobody"  #: nobody delivers `partition` any more
     BOTH = "both"  #: several deliver `partition`: `member` names all of them
+    ACT = "act"  #: a moment: `label` was done to `member` (all of them), or has come of it; `text` says it
 
 
 class Interval(Struct, frozen=True, kw_only=True):
@@ -183,7 +184,8 @@ class Interval(Struct, frozen=True, kw_only=True):
     label: str = ""
     to_ms: int | None = None
     row: int = 0  #: of those who deliver a partition at the same time, from above
-    style: str = ""  #: the classes of its bar
+    style: str = ""  #: the classes of its bar; of an act: whether something begins, heals or changes
+    text: str = ""  #: of an act
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -191,6 +193,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
     design: str
     coordinated: bool  #: a broker coordinates it; otherwise its authority is ZooKeeper
+    sessions: bool = False  #: its members have ZooKeeper sessions
     members: tuple[Member, ...] = ()  #: in the order of their numbers
     partitions: tuple[Partition, ...] = ()
     counters: Counters = Counters()
@@ -229,7 +232,6 @@ class Simulation(Struct, frozen=True, kw_only=True):
 
     seed: int
     designs: tuple[str, ...] = ()  #: that can be played
-    beside: int = 0  #: so many of them at once
     time: TimeState = TimeState.FORMING
     speed: float = 1.0  #: virtual seconds in a second, as asked for
     reached: float = 0.0  #: what this machine manages of it, if less; 0 if it manages it
@@ -247,6 +249,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, tag_field="type", tag="snapsho
     reason: str = ""  #: of the status, if there is more to say: why the game failed, who stopped it
     run_folder: str = ""
     report: str = ""  #: the path of report.html, once there is one
+    scenarios: tuple[str, ...] = ()  #: the paths of what was played as scenarios, once the game is stopped
     limits: Limits = Limits()
     groups: tuple[Group, ...] = ()
     simulation: Simulation | None = None  #: of a simulated game
@@ -268,6 +271,7 @@ class StatusChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="st
     reason: str = ""
     run_folder: str = ""
     report: str = ""
+    scenarios: tuple[str, ...] = ()
 
 
 class SimulationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="simulation"):
@@ -354,6 +358,17 @@ class Increment(Struct, frozen=True, kw_only=True, tag_field="type", tag="increm
     changes: tuple[AnyChange, ...] = ()
 
 
+class SavedScenario(Struct, frozen=True, kw_only=True):
+    """What was played, as a scenario."""
+
+    name: str  #: of its file
+    designs: tuple[str, ...]  #: in which it was played
+    steps: int  #: commands that it has
+    left_out: int  #: ... and that no step says: comments in it say why
+    command: str  #: that runs it
+    text: str
+
+
 # -- the meeting point -------------------------------------------------------------------------------------------------
 
 
@@ -371,6 +386,10 @@ class Game(Protocol):
         subscriber that has fallen too far behind. The iteration ends after the game has ended or failed and all of it
         was received. Close it (`aclose`) when the page is gone: a game that nobody watches for long stops.
         """
+        ...
+
+    def scenarios(self) -> Sequence[SavedScenario]:
+        """What was played up to now as files of scenarios: one for all designs in which the same was played."""
         ...
 
     async def command(self, command: AnyCommand) -> Answer:

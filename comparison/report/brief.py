@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from comparison.results.result import Result
     from comparison.results.run import Run
 
+    _Price = tuple[str, str, Callable[[Iterable[float]], float]]
+
 #: Lines in 80 columns; a command adds the path of the report, and how to repeat it, on standard error.
 LINES_MAX = 28
+#: Lines of the table of designs without its rows: two of headings, a rule, and an empty one above and below.
+_FRAME = 5
 #: Of what was seen, in characters: two lines.
 _REASON_MAX = 110
 #: How many scenarios, or designs, are named; of more, the number.
 _NAMED_MAX = 2
 #: The price of a design: figures of a run with their headings, and how those of several scenarios make one.
-_PRICES: tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...] = (
+_PRICES: tuple[_Price, ...] = (
     ("converge_ms", "settled\nafter, ms", max),
     ("standstill_s", "stood\nstill, s", max),
     ("stopped", "partitions\nstopped", sum),
@@ -48,7 +52,8 @@ _PRICES: tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...] = (
 
 def render_brief(result: Result, console: Console) -> str:
     """What the console shows of a result first: at most LINES_MAX lines, where it is 80 columns wide."""
-    head = _lines(console, Text(title(result), style="bold"), *_circumstances(result), _designs(result))
+    head = _lines(console, Text(title(result), style="bold"), *_circumstances(result))
+    head += _lines(console, _fitting(result, console.width))
     head += _lines(console, *_of_prices(result))
     last = _lines(console, _more(result))
     room = LINES_MAX - len(head) - len(last)
@@ -58,7 +63,7 @@ def render_brief(result: Result, console: Console) -> str:
     kept_free = min(sum(map(len, broken)) + bool(broken), room // 2)
     first = _section("not as the model says, or unknown:", wrong, room - kept_free)
     second = _section("broken promises:", broken, room - len(first))
-    between = [""] * (len(head) + len(first) + len(second) + len(last) < LINES_MAX)
+    between = [""] * (head[-1] != "" and len(head) + len(first) + len(second) + len(last) < LINES_MAX)
     return "".join(f"{line}\n" for line in (*head, *between, *first, *second, *last))
 
 
@@ -89,18 +94,28 @@ def _circumstances(result: Result) -> list[Text]:
 # -- each design -------------------------------------------------------------------------------------------------------
 
 
-def _designs(result: Result) -> TextTable:
+def _fitting(result: Result, width: int) -> TextTable:
+    """The table of designs with as many prices as fit beside the verdicts; the others are left to --details."""
+    designs = len({run.design for run in result.runs})
+    for count in range(len(_PRICES), 0, -1):
+        table = _designs(result, _PRICES[:count])
+        if len(table.lines(width)) <= designs + _FRAME:
+            return table
+    return _designs(result, ())
+
+
+def _designs(result: Result, chosen: Sequence[_Price]) -> TextTable:
     """Both verdicts on each design, and its price in the scenarios that all designs have run."""
     runs: dict[str, list[Run]] = {}
     for run in result.runs:
         runs.setdefault(run.design, []).append(run)
     scenarios = _shared(result, len(runs))
     columns = [Column(heading=heading) for heading in (MODEL.replace("the ", "the\n"), PROMISES)]
-    prices = [Column(heading=heading, is_right=True) for _, heading, _ in _PRICES] if scenarios else []
+    prices = [Column(heading=heading, is_right=True) for _, heading, _ in chosen] if scenarios else []
     table = TextTable([Column(heading="design", is_label=True), *columns, *prices], gaps=(2, 1), is_framed=True)
     for design, made in runs.items():
         figures = [next(run for run in each if run.design == design) for each in scenarios]
-        cells = [_total(figures, name, together) for name, _, together in _PRICES] if scenarios else []
+        cells = [_total(figures, name, together) for name, _, together in chosen] if scenarios else []
         table.add(design, _model(made), _promises(over(made)), *cells)
     return table
 
@@ -180,8 +195,11 @@ def _entry(check: str, places: Sequence[tuple[Run, str]]) -> str:
     """`counts: herd in zookeeper and 2 more: 112 reads instead of 111`."""
     run, reason = places[0]
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    seen = reason if len(reason) <= _REASON_MAX else f"{reason[: _REASON_MAX - 1].rstrip()}…"
-    return f"{f'{check}: ' if check else ''}{run.scenario} in {run.design}{more}: {seen}"
+    return f"{f'{check}: ' if check else ''}{run.scenario} in {run.design}{more}: {_short(reason)}"
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= _REASON_MAX else f"{reason[: _REASON_MAX - 1].rstrip()}…"
 
 
 def _broken(result: Result) -> list[RenderableType]:
@@ -218,7 +236,7 @@ def _with_figures(where: Mapping[str, Mapping[str, str]]) -> str:
     """`zookeeper (offsets moved back: 3)`."""
     designs: dict[str, list[str]] = {}
     for design, shown in where.items():
-        designs.setdefault("; ".join(shown.values()), []).append(design)
+        designs.setdefault(_short("; ".join(shown.values())), []).append(design)
     return ", ".join(f"{listed(by)} ({shown})" for shown, by in designs.items())
 
 

@@ -13,6 +13,7 @@ from comparison.report.summaries.differences import (
     CANNOT_BE_KNOWN,
     WORSE,
     Sides,
+    by_scenario,
     change_of,
     checks_of,
     conclusion,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 #: To which width labels and values are wrapped to make room for other columns.
 _LABELS, _VALUES = 16, 12
-#: Judgements that are listed.
-_JUDGED_MAX = 20
+#: Judgements that are listed, and scenarios of which there is nothing more to say.
+_JUDGED_MAX, _SCENARIOS_MAX = 20, 12
 _STYLES = {"worse": "bold red", "better": "green"}
 
 
@@ -116,11 +117,10 @@ def _figures(difference: Difference, figures: Sequence[FigureDifference]) -> Tex
 
 def _others(difference: Difference, alike: Sequence[PairDifference]) -> Iterator[RenderableType]:
     if alike:
-        names = ", ".join(str(pair.place) for pair in alike)
-        yield Text(f"nothing differs in {names}")
+        yield Text(f"nothing differs in {by_scenario((pair.place for pair in alike), _SCENARIOS_MAX)}")
     for side, only in ((difference.before, difference.only_before), (difference.after, difference.only_after)):
         if only:
-            yield Text(f"only {side.name}: {', '.join(map(str, only))}")
+            yield Text(f"only {side.name}: {by_scenario(only, _SCENARIOS_MAX)}")
 
 
 def _conclusion(difference: Difference) -> Iterator[RenderableType]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -164,6 +165,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differen
             conditions_text=as_text(rows),
             scenarios=scenarios,
             differences=differences,
+            by_name=defaultdict(lambda: None, {scenario.name: scenario for scenario in scenarios}),
             anchor_of=anchor_of,
         )
     )

@@ -8,6 +8,8 @@ from comparison.results.meanings import Meaning  # noqa: TC001 - msgspec reads t
 from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the annotations
 
 SWEEP_SCHEMA_VERSION = 1
+#: The file in a sweep's folder.
+SWEEP_DATA = "sweep.json"
 #: The axis of cells that are parts of others, by the size of the group.
 GROUP_SIZE = "group-size"
 #: How a cell was computed of which everything ran in a simulated world.
@@ -88,6 +90,7 @@ class SweepData(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool = False  #: in virtual time, on a modelled network and a modelled ZooKeeper
     seeds: list[int]
     repeats: int
+    rate: int | None = None  #: records a second in all runs; None: it differs between them
     planned: int  #: runs of the plan
     complete: int
     axes: list[AxisData]

@@ -87,6 +87,7 @@ def sweep_data(
         simulated=simulated,
         seeds=sorted({run.seed for run in plan.runs}),
         repeats=plan.grid.repeats,
+        rate=_in_common(run.planned.parameters.rate for run in plan.runs),
         planned=len(plan.runs),
         complete=sum(run.outcome == COMPLETE for run in results.values()),
         axes=axes,
@@ -97,6 +98,12 @@ def sweep_data(
         left_out=[LeftOutData(what=title, reason=reason) for title, reason in plan.left_out],
         failures=[LeftOutData(what=run.title, reason=reason) for run, reason in failures],
     )
+
+
+def _in_common(values: Iterable[int]) -> int | None:
+    """The value of all; None if they differ."""
+    first, *others = set(values)
+    return None if others else first
 
 
 def as_number(value: Value | None) -> Value | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from comparison.run_folder import (
     RunRecord,
+    commit_of,
     new_bundle,
     provenance,
     run_dir_of,
@@ -95,6 +97,27 @@ def test_provenance_names_command_versions_and_machine() -> None:
     assert about["command"] == ["rebalance-lab", "compare"]
     assert set(about["versions"]) >= {"python", "pyspark", "kazoo", "rebalance-lab"}  # type: ignore[call-overload]  # a plain JSON object
     assert about["machine"]["cores"] >= 1  # type: ignore[index]  # a plain JSON object
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_commit_is_that_of_the_checkout_with_a_mark_if_files_were_changed(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
+        done = subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *arguments], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    assert commit_of(tmp_path) == {}
+    git("init")
+    assert commit_of(tmp_path) == {}
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "-m", "one")
+    commit = git("rev-parse", "--short=12", "HEAD")
+    assert commit_of(tmp_path) == {"commit": commit}
+    (tmp_path / "file").write_text("two")
+    assert commit_of(tmp_path) == {"commit": f"{commit}-dirty"}
 
 
 def listed_traces(run_dir: Path) -> tuple[ListedFile, ...] | None:

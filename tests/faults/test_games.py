@@ -175,7 +175,7 @@ def test_a_broker_that_dies_fails_the_game_and_ends_the_other_design(tmp_path: P
 def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
     async def script(player: Player) -> None:
         await player.running()
-        assert await player.send(commands.AddPartitions(count=6)) == "the topic has 20 partitions; the maximum is 24"
+        assert await player.send(commands.AddPartitions(count=6)) == "added 4 of 6: the most is 24"
         assert await player.act("freeze", "m1") == ""
         player.interrupted.set()
 

@@ -149,7 +149,9 @@ class GroupFold:
         rate = event["rate"]
         assert isinstance(rate, int)
         if rate != self._rate:
-            self._feed.say(int(at_ms), messages.Severity.ACT, f"the producer now sends {counted(rate, 'record')}/s")
+            text = f"the producer now sends {counted(rate, 'record')}/s"
+            self._feed.say(int(at_ms), messages.Severity.ACT, text)
+            self._lanes.mark(at_ms, f"{rate}/s", "change", text)
         self._rate = rate
 
     # -- the authority ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from comparison.report.drawing.palette import style
 from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _Key = tuple[messages.IntervalKind, str, str]
 _KIND = messages.IntervalKind
@@ -46,6 +46,12 @@ class Lanes:
             row = self._free_row(partition) if kind is _KIND.DELIVERING else 0
             self._add(kind, member, at_ms, partition=partition, label=label, style=look, row=row)
             self._follow(kind, at_ms, partition)
+
+    def mark(self, at_ms: float, label: str, style: str, text: str, members: Iterable[str] = ()) -> None:
+        """Mark what was done, or came of it; `style` as in `messages.Interval`."""
+        who = "+".join(members)
+        self._add(_KIND.ACT, who, at_ms, label=label, style=style, text=text)
+        self._end((_KIND.ACT, who, label), at_ms)
 
     def close(self, kind: _KIND, member: str, at_ms: float, *, partition: str = "", label: str = "") -> None:
         """Close an interval, if it is open."""

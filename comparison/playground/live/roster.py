@@ -15,7 +15,7 @@ from comparison.screen.counted import counted
 from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from comparison.playground.live.feed import Feed
     from comparison.playground.live.lanes import Lanes
@@ -30,12 +30,14 @@ _FAULTS = {
     "slow": ("{target} is slow: it spends {delay_ms} ms on each record", "{target} is back to full speed"),
     "step": ("{target} waits before each ZooKeeper operation", "{target} no longer waits"),
 }
-#: How a process ended, in the feed and as a member's `ended`.
+#: What the end of a fault is called in a lane.
+_HEALS = {"freeze": "continue", "cut": "heal", "slow": "full speed", "step": "last step"}
+#: How a process ended: in the feed, as a member's `ended`, and in a lane.
 _ENDS = {
-    "kill": ("was killed", "killed"),
-    "leave": ("has left", "left"),
-    "stop": ("was stopped", "stopped"),
-    "itself": ("ended by itself", "ended by itself"),
+    "kill": ("was killed", "killed", "kill"),
+    "leave": ("has left", "left", "left"),
+    "stop": ("was stopped", "stopped", "stop"),
+    "itself": ("ended by itself", "ended by itself", "ended"),
 }
 _LOST = "lost its place in the group"
 
@@ -110,7 +112,7 @@ class Roster:
 
     def process_ended(self, at_ms: float, event: Event) -> None:
         process = str(event["target"])
-        how, ended = _ENDS.get(str(event["how"]), ("has ended", "ended"))
+        how, ended, label = _ENDS.get(str(event["how"]), ("has ended", "ended", "ended"))
         place = place_of(process)
         member = self.members.get(place)
         if member is None:
@@ -126,7 +128,7 @@ class Roster:
         self._phases.pop(process, None)
         self._waiting.pop(place, None)
         severity = messages.Severity.NOTICE if event["how"] == "itself" else messages.Severity.ACT
-        self._feed.say(int(at_ms), severity, f"{place} {how}", (place,))
+        self._act(at_ms, label, "begin", f"{place} {how}", (place,), severity)
 
     def fault_started(self, at_ms: float, event: Event) -> None:
         fault, process = str(event["fault"]), str(event["target"])
@@ -144,7 +146,7 @@ class Roster:
         elif fault == "freeze":
             self._ownership.silence(at_ms, process, "was frozen")
         text = _FAULTS[fault][0].format(target=place, authority=self._authority, delay_ms=delay_ms)
-        self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
+        self._act(at_ms, fault, "begin", text, (place,))
 
     def fault_ended(self, at_ms: float, event: Event) -> None:
         fault, process = str(event["fault"]), str(event["target"])
@@ -160,7 +162,7 @@ class Roster:
         elif fault == "freeze":
             self._ownership.hear(at_ms, process)
         text = _FAULTS[fault][1].format(target=place, authority=self._authority)
-        self._feed.say(int(at_ms), messages.Severity.ACT, text, (place,))
+        self._act(at_ms, _HEALS[fault], "heal", text, (place,))
 
     def change_started(self, at_ms: float, event: Event) -> None:
         detail = event.get("detail")
@@ -169,15 +171,26 @@ class Roster:
         if targets and event["change"] in ("form", "grow", "join"):
             again = " again" if self.members.keys() >= set(targets) else ""
             text = f"{listed(targets)} {_are(targets)} started{again}"
-            self._feed.say(int(at_ms), messages.Severity.ACT, text, tuple(targets))
+            self._act(at_ms, "start", "change", text, targets)
         elif targets and event["change"] == "leave":
-            self._feed.say(
-                int(at_ms), messages.Severity.ACT, f"{listed(targets)} {_are(targets)} asked to leave", tuple(targets)
-            )
+            self._act(at_ms, "leave", "begin", f"{listed(targets)} {_are(targets)} asked to leave", targets)
         elif event["change"] == "partition-increase":
             more = int(about.get("after", 0)) - int(about.get("before", 0))
             text = f"{counted(more, 'partition')} added: {about.get('after')} now"
-            self._feed.say(int(at_ms), messages.Severity.ACT, text)
+            self._act(at_ms, f"+{counted(more, 'partition')}", "change", text)
+
+    def _act(
+        self,
+        at_ms: float,
+        label: str,
+        style: str,
+        text: str,
+        members: Sequence[str] = (),
+        severity: messages.Severity = messages.Severity.ACT,
+    ) -> None:
+        """Say what was done, or came of it, in the feed, and mark it in the lanes."""
+        self._feed.say(int(at_ms), severity, text, tuple(members))
+        self._lanes.mark(at_ms, label, style, text, members)
 
     # -- members ----------------------------------------------------------------------------------------------
 

@@ -6,10 +6,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from comparison.playground import commands, messages
 from comparison.playground.play.group import PlayedGroup
 from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, Refused, failure_of, first_group
 from comparison.playground.play.watching import WatchedGroup
+from comparison.playground.saving.steps import Act
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, RATE_MAX
 from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.run.runner import perform
@@ -32,7 +35,8 @@ class LabGame(PlayedGame):
         self._begun_ns = time.monotonic_ns()
         limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
         groups = tuple(first_group(request.design, request.parameters.rate) for request in requests)
-        super().__init__(groups, bundle, idle_s=idle_s, limits=limits)
+        super().__init__(groups, bundle, idle_s=idle_s, limits=limits, parameters=requests[0].parameters)
+        self._accepted: dict[str, list[Act]] = {request.design: [] for request in requests}
         self._played = {request.design: PlayedGroup(request, limits) for request in requests}
         self._watched = {
             group.design: WatchedGroup(self._played[group.design], group, self._begun_ns)
@@ -43,8 +47,13 @@ class LabGame(PlayedGame):
         if isinstance(command, commands.SimulatedCommand):
             return commands.Answer(accepted=False, reason="time can be turned in a simulated game alone: --simulated")
         designs = command.designs or self._designs
-        refusals = await asyncio.gather(*(_refusal(self._played[design], command) for design in designs))
-        return self._of_all(dict(zip(designs, refusals, strict=True)))
+        at_ms = self._now_ms()
+        outcomes = await asyncio.gather(*(_outcome(self._played[design], command) for design in designs))
+        for design, outcome in zip(designs, outcomes, strict=True):
+            if not outcome.refusal:
+                assert isinstance(command, commands.GroupCommand)
+                self._accepted[design].append(Act(at_ms, replace(command, designs=())))
+        return self._of_all(dict(zip(designs, outcomes, strict=True)))
 
     def _stop_groups(self) -> None:
         for group in self._played.values():
@@ -87,6 +96,13 @@ class LabGame(PlayedGame):
             ):
                 self._enter(messages.Status.RUNNING)
 
+            if self._formed_ms is None and all(each.is_formed for each in self._played.values()):
+                self._formed_ms = self._now_ms()
+
+    @property
+    def _acts(self) -> Mapping[str, Sequence[Act]]:
+        return self._accepted
+
     def _publish(self, *status: messages.StatusChanged) -> None:
         before = self.snapshot()
         at_ms = max(before.at_ms, self._now_ms())
@@ -103,10 +119,8 @@ class LabGame(PlayedGame):
         return (time.monotonic_ns() - self._begun_ns) // 1_000_000
 
 
-async def _refusal(group: PlayedGroup, command: commands.Command) -> str:
-    """Why the group refuses a command; '' if it performed it."""
+async def _outcome(group: PlayedGroup, command: commands.Command) -> commands.Outcome:
     try:
-        await group.perform(command)
+        return commands.Outcome(remark=await group.perform(command))
     except Refused as error:
-        return str(error)
-    return ""
+        return commands.Outcome(refusal=str(error))

@@ -68,7 +68,7 @@ class PlayedGroup:
         self._is_measured = False
         self._settling: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
-        self._performers: Mapping[type[commands.Command], Callable[[Any], Awaitable[None]]] = {
+        self._performers: Mapping[type[commands.Command], Callable[[Any], Awaitable[str | None]]] = {
             commands.ActOnMember: self._act,
             commands.AddMembers: self._add_members,
             commands.AddPartitions: self._add_partitions,
@@ -121,8 +121,8 @@ class PlayedGroup:
     def stop(self) -> None:
         self._stopping.set()
 
-    async def perform(self, command: commands.Command) -> None:
-        """Perform a command, but wait for no effect on the group. Raises `Refused`."""
+    async def perform(self, command: commands.Command) -> str:
+        """Perform a command, but wait for no effect on the group; what was done otherwise. Raises `Refused`."""
         if not self.is_ready:
             raise Refused("the group is still being started")
         async with self._one_at_a_time:
@@ -130,7 +130,7 @@ class PlayedGroup:
                 raise Refused("the game is over")
             self._measure()
             try:
-                await self._performers[type(command)](command)
+                return await self._performers[type(command)](command) or ""
             except Refused:
                 raise
             except RebalanceLabError as error:
@@ -334,11 +334,13 @@ class PlayedGroup:
 
     # -- the group --------------------------------------------------------------------------------------------
 
-    async def _add_members(self, command: commands.AddMembers) -> None:
-        room = self._limits.members - len(self._members.places)
-        if command.count > room:
-            raise Refused(f"the group has {len(self._members.places)} members; the maximum is {self._limits.members}")
-        await self._join(command.count)
+    async def _add_members(self, command: commands.AddMembers) -> str:
+        most, before = self._limits.members, len(self._members.places)
+        if before >= most:
+            raise Refused(f"the group has {before} members; the maximum is {most}")
+        count = min(command.count, most - before)
+        await self._join(count)
+        return _fewer(count, command.count, most)
 
     async def _join(self, count: int) -> None:
         first = len(self._members.places) + 1
@@ -348,16 +350,17 @@ class PlayedGroup:
         with self._change(change, self._members.present + count, targets=added):
             await self._members.add(count)
 
-    async def _add_partitions(self, command: commands.AddPartitions) -> None:
-        testbed = self._running.testbed
+    async def _add_partitions(self, command: commands.AddPartitions) -> str:
+        testbed, most = self._running.testbed, self._limits.partitions
         before = len(testbed.partitions)
-        after = before + command.count
-        if after > self._limits.partitions:
-            raise Refused(f"the topic has {before} partitions; the maximum is {self._limits.partitions}")
+        after = min(before + command.count, most)
+        if after <= before:
+            raise Refused(f"the topic has {before} partitions; the maximum is {most}")
         topic = testbed.request.parameters.topic_names[0]
         with self._change("partition-increase", self._members.present, topic=topic, before=before, after=after):
             self._members.view.grow(await testbed.grow_topic(topic, after))
             self._running.tracer.emit("topic_wanted", topic=topic, wanted=after)
+        return _fewer(after - before, command.count, most)
 
     async def _set_rate(self, command: commands.SetRate) -> None:
         if command.per_second > self._limits.rate:
@@ -383,3 +386,8 @@ class PlayedGroup:
         if not self._has("step", command.member):
             raise Refused(f"{command.member} is not in step mode: press Step first")
         self._members.let_go(process)
+
+
+def _fewer(added: int, wanted: int, most: int) -> str:
+    """What is said if not all were added."""
+    return "" if added == wanted else f"added {added} of {wanted}: the most is {most}"

@@ -16,6 +16,7 @@ import msgspec
 from comparison.playground import commands, messages
 from comparison.playground.play.broadcast import Broadcast
 from comparison.playground.play.table import rebalance_table
+from comparison.playground.saving.saved import Played, saved
 from comparison.scenarios.plan.played import GAME_S_MAX
 from coordinator.groups.classic.states import GroupState
 from coordinator.groups.consumer.states import ConsumerGroupState
@@ -23,10 +24,12 @@ from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from enum import Enum
     from pathlib import Path
 
+    from comparison.playground.saving.steps import Act
+    from comparison.scenarios.plan.parameters import Parameters
     from comparison.scenarios.run.runner import RunOutcome
 
     #: Analyses a command's folder; returns the path of the report.
@@ -55,11 +58,16 @@ class PlayedGame(ABC):
         *,
         idle_s: float,
         limits: messages.Limits,
+        parameters: Parameters,
         simulation: messages.Simulation | None = None,
     ) -> None:
         self._bundle = bundle
         self._idle_s = idle_s
         self._limits = limits
+        self._parameters = parameters
+        self._provenance: Mapping[str, object] = {}
+        self._formed_ms: int | None = None  #: when all groups had formed
+        self._saved: tuple[str, ...] = ()
         self._broadcast = Broadcast(
             messages.Snapshot(
                 seq=0,
@@ -103,12 +111,13 @@ class PlayedGame(ABC):
     def _designs(self) -> list[str]:
         return [group.design for group in self.snapshot().groups]
 
-    def _of_all(self, refusals: Mapping[str, str]) -> commands.Answer:
-        """The answer to a command that was given to several designs; '' for each that performed it."""
-        reasons = [
-            f"{design}: {reason}" if len(refusals) > 1 else reason for design, reason in refusals.items() if reason
-        ]
-        return commands.Answer(accepted=len(reasons) < len(refusals), reason="; ".join(reasons))
+    def _of_all(self, outcomes: Mapping[str, commands.Outcome]) -> commands.Answer:
+        """The answer to a command that was given to several designs."""
+        said = {design: refusal or remark for design, (refusal, remark) in outcomes.items() if refusal or remark}
+        if len(said) == len(outcomes) > 1 and len(set(said.values())) == 1:
+            said = {"every design": next(iter(said.values()))}
+        reasons = [f"{design}: {text}" if len(outcomes) > 1 else text for design, text in said.items()]
+        return commands.Answer(accepted=not all(each.refusal for each in outcomes.values()), reason="; ".join(reasons))
 
     @property
     def is_watched(self) -> bool:
@@ -119,6 +128,7 @@ class PlayedGame(ABC):
         """Have all groups finish, and the game analysed."""
         if not self._why:
             self._why = why
+            self._save()
             self._enter(messages.Status.ANALYSING, f"{why}: {STOPPING}")
             self._stop_groups()
 
@@ -128,6 +138,7 @@ class PlayedGame(ABC):
         self, provenance: Mapping[str, object], analyse: Analyse, interrupted: asyncio.Event
     ) -> messages.Snapshot:
         """Play until the end; the last snapshot says how it ended. Raises `UserError` if it cannot start."""
+        self._provenance = provenance
         ticking = asyncio.create_task(self._tick())
         ticking.add_done_callback(self._halt_on_error)
         interrupting = asyncio.create_task(self._halt_after(interrupted))
@@ -136,6 +147,7 @@ class PlayedGame(ABC):
             if ticking.done():
                 await ticking  # an error of ours, which has halted the game
             if interrupted.is_set():
+                self._save()
                 self._enter(messages.Status.FAILED, "interrupted: the traces are kept")
             elif not self._why:
                 self._enter(messages.Status.FAILED, failed)
@@ -215,8 +227,39 @@ class PlayedGame(ABC):
             self.stop(f"nobody has watched for {self._idle_s / 60:g} minutes")
 
     def _enter(self, status: messages.Status, reason: str = "", *, report: str = "") -> None:
-        changed = messages.StatusChanged(status=status, reason=reason, run_folder=str(self._bundle), report=report)
-        self._publish(changed)
+        folder, scenarios = str(self._bundle), self._saved
+        self._publish(
+            messages.StatusChanged(status=status, reason=reason, run_folder=folder, report=report, scenarios=scenarios)
+        )
+
+    # -- what was played, as scenarios -------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _acts(self) -> Mapping[str, Sequence[Act]]:
+        """What was accepted in each design, in its order."""
+
+    def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return saved(
+            Played(
+                name=self._bundle.name,
+                provenance=self._provenance,
+                parameters=self._parameters,
+                limits=self._limits,
+                is_simulated=self.snapshot().simulation is not None,
+                begun_ms=self._formed_ms,
+                now_ms=self._now_ms(),
+                acts=self._acts,
+            )
+        )
+
+    def _save(self) -> None:
+        """Write what was played beside the run; as `_note`."""
+        with contextlib.suppress(OSError):
+            for each in self.scenarios():
+                path = self._bundle / each.name
+                path.write_text(each.text)
+                self._saved = (*self._saved, str(path))
 
     def _note(self, command: commands.AnyCommand, answer: commands.Answer) -> None:
         """Keep what was played. A full disk must not end the game, whose traces would end it anyway."""
@@ -241,6 +284,7 @@ def first_group(design: str, rate: int) -> messages.Group:
     return messages.Group(
         design=design,
         coordinated=coordinated,
+        sessions=DESIGNS[design].zookeeper_sessions,
         states=tuple(state.value for state in _states(design)),
         coordinator=messages.Coordinator() if coordinated else None,
         table=rebalance_table() if design == ZOOKEEPER else (),

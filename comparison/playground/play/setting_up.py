@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from comparison.playground.play.lifecycle import PlayedGame
     from comparison.scenarios.plan.parameters import Parameters
 
-#: Each has a ZooKeeper, two brokers and its members.
+#: In a live game each has a ZooKeeper, two brokers and its members.
 DESIGNS_MAX = 3
 
 
@@ -63,13 +63,16 @@ def planned(
     *,
     command: list[str],
     members_max: int = MEMBERS_MAX,
+    designs_max: int = DESIGNS_MAX,
 ) -> Planned:
     """A plan for these designs, and a new folder under `root`; `given` are parameters by name, or None.
 
     Raises `ConfigurationError` for what cannot be played, before anything is written.
     """
-    if len(designs) > DESIGNS_MAX:
-        raise ConfigurationError(f"{len(designs)} designs are given: at most {DESIGNS_MAX} can be played side by side")
+    if len(designs) > designs_max:
+        raise ConfigurationError(
+            f"{len(designs)} designs are given: at most {designs_max} can be played at once, or all --simulated"
+        )
     parameters = PLAYGROUND.parameters(given)
     for name, most in {"members": members_max, "partitions": PARTITIONS_MAX, "rate": RATE_MAX}.items():
         if getattr(parameters, name) > most:

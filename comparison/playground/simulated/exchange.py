@@ -52,6 +52,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     events: tuple[str, ...] = ()  #: of the last step to an event, in words: the first ones
     is_answered: bool = True  #: the last command
     refusal: str = ""  #: of the last command
+    remark: str = ""  #: of the last command
     is_ready: bool = False  #: the group takes commands
     is_formed: bool = False  #: it has settled once
     ended: str | None = None  #: once the run has: why it failed, or ''

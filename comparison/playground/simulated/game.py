@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.messages import TimeState
 from comparison.playground.play.lifecycle import LAST_S, PlayedGame, Refused, first_group
-from comparison.playground.play.setting_up import DESIGNS_MAX, write_command
+from comparison.playground.play.setting_up import write_command
+from comparison.playground.saving.steps import Act
 from comparison.playground.simulated.journal import Journal
 from comparison.playground.simulated.pacing import Pacing
 from comparison.playground.simulated.worlds import WorldEnded, Worlds
@@ -28,7 +29,7 @@ from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from comparison.playground.play.setting_up import Planned
 
@@ -47,8 +48,10 @@ class SimulatedGame(PlayedGame):
     def __init__(self, plan: Planned, *, idle_s: float) -> None:
         limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
         groups = tuple(first_group(design, plan.parameters.rate) for design in plan.designs)
-        simulation = messages.Simulation(seed=plan.parameters.seed, designs=tuple(DESIGNS), beside=DESIGNS_MAX)
-        super().__init__(groups, plan.bundle, idle_s=idle_s, limits=limits, simulation=simulation)
+        simulation = messages.Simulation(seed=plan.parameters.seed, designs=tuple(DESIGNS))
+        super().__init__(
+            groups, plan.bundle, idle_s=idle_s, limits=limits, parameters=plan.parameters, simulation=simulation
+        )
         self._plan = plan
         self._worlds = Worlds(plan, limits)
         self._turn = asyncio.Lock()  #: who has it turns time, or gives commands
@@ -141,6 +144,7 @@ class SimulatedGame(PlayedGame):
         """Time has gone on: it may have come to where it stands still, or goes on at its speed."""
         now_ns, now_s = self._worlds.now_ns, time.monotonic()
         if self._time is TimeState.FORMING and (self._worlds.are_formed or now_ns >= _FORMED_NS):
+            self._formed_ms = now_ns // NS_PER_MS
             if self.snapshot().status is messages.Status.STARTING:
                 self._enter(messages.Status.RUNNING)
             self._let(self._then)
@@ -194,9 +198,9 @@ class SimulatedGame(PlayedGame):
         """Give a command to groups, which takes no time but what it needs to be performed."""
         assert isinstance(command, commands.GroupCommand)
         self._require_present()
-        refusals = await self._worlds.give(command.designs or self._designs, replace(command, designs=()))
+        outcomes = await self._worlds.give(command.designs or self._designs, replace(command, designs=()))
         self._publish()
-        return self._of_all(refusals)
+        return self._of_all(outcomes)
 
     def _require_present(self) -> None:
         """Raises `Refused` while the worlds go on to where they are to be."""
@@ -247,19 +251,12 @@ class SimulatedGame(PlayedGame):
             raise Refused(f"{command.other} is shown already")
         self._require_playable(command.other)
         order = list(journals)
-        place = order.index(command.design)
+        order.insert(order.index(command.design) + 1, command.other)
         journals[command.other] = journals[command.design]
-        if len(order) < DESIGNS_MAX:
-            order.insert(place + 1, command.other)
-        else:
-            order[place] = command.other
-        now = self._time
-        await self._again({design: journals[design] for design in order}, self._worlds.now_ns, now)
+        await self._again({design: journals[design] for design in order}, self._worlds.now_ns, self._time)
 
     async def _play_anew(self, command: commands.PlayAnew) -> None:
         designs = tuple(dict.fromkeys(command.played or self._designs))
-        if len(designs) > DESIGNS_MAX:
-            raise Refused(f"at most {DESIGNS_MAX} designs can be played side by side")
         for design in designs:
             self._require_playable(design)
         await self._again({design: Journal() for design in designs}, None, TimeState.RUNNING)
@@ -298,6 +295,14 @@ class SimulatedGame(PlayedGame):
 
     def _publish(self, *status: messages.StatusChanged) -> None:
         self._broadcast.publish(self._now_ms(), [*status, *self._worlds.changes()])
+
+    @property
+    def _acts(self) -> Mapping[str, Sequence[Act]]:
+        """What was undone by going back is in no journal."""
+        return {
+            design: [Act(each.at_ns // NS_PER_MS, each.command) for each in journal.entries if not each.is_refused]
+            for design, journal in self._worlds.journals.items()
+        }
 
     def _now_ms(self) -> int:
         return self._worlds.now_ns // NS_PER_MS

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """A command, and its moment since the game began. It may have been refused: then it will be again."""
+    """A command, and its moment since the game began. One that was refused will be again."""
 
     at_ns: int
     command: GroupCommand
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Journal:
     def next_ns(self) -> int | None:
         """When the next command is to be given."""
         return self.entries[self.given].at_ns if self.is_due_later else None
+
+    def answered(self, *, is_refused: bool) -> Journal:
+        """With the answer to the last command that was given."""
+        last = self.entries[self.given - 1]._replace(is_refused=is_refused)
+        return replace(self, entries=(*self.entries[: self.given - 1], last, *self.entries[self.given :]))
 
     def taken(self) -> tuple[GroupCommand, Journal]:
         """The next command, and the journal after it was given."""

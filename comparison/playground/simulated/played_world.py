@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comparison.playground.applying import changed
+from comparison.playground.commands import Outcome
 from comparison.playground.live.moments import told
 from comparison.playground.play.group import PlayedGroup
 from comparison.playground.play.lifecycle import Refused, failure_of, first_group
@@ -55,7 +56,7 @@ class PlayedWorld:
         self._watched = WatchedGroup(self._played, self._shown, self._begun_ns, processes.runtime)
         self._changes: list[messages.AnyChange] = []
         self._events: list[str] = []  #: of the last step, in words
-        self._command: asyncio.Task[None] | None = None
+        self._command: asyncio.Task[str] | None = None
         self._run: asyncio.Task[RunOutcome] = world.spawn(
             world.runner, lambda: perform(request, begin.provenance, processes, asyncio.Event(), play=self._played.play)
         )
@@ -112,6 +113,7 @@ class PlayedWorld:
         changes, self._changes = self._changes, []
         parts = [changes[start : start + _CHANGES_MAX] for start in range(0, len(changes), _CHANGES_MAX)] or [[]]
         command, run = self._command, self._run
+        refusal, remark = _outcome(command) if command is not None and command.done() else Outcome()
         for number, part in enumerate(parts, start=1):
             yield Reply(
                 at_ns=self.now_ns,
@@ -119,7 +121,8 @@ class PlayedWorld:
                 changes=tuple(part),
                 events=tuple(self._events[:EVENTS_MAX]),
                 is_answered=command is None or command.done(),
-                refusal=_refusal(command) if command is not None and command.done() else "",
+                refusal=refusal,
+                remark=remark,
                 is_ready=self._played.is_ready,
                 is_formed=self._played.is_formed,
                 ended=_end(run) if run.done() else None,
@@ -132,12 +135,11 @@ def _after(ns: int, step_ns: int) -> int:
     return (ns // step_ns + 1) * step_ns
 
 
-def _refusal(command: asyncio.Task[None]) -> str:
+def _outcome(command: asyncio.Task[str]) -> Outcome:
     try:
-        command.result()
+        return Outcome(remark=command.result())
     except Refused as error:
-        return str(error)
-    return ""
+        return Outcome(refusal=str(error))
 
 
 def _end(run: asyncio.Task[RunOutcome]) -> str:

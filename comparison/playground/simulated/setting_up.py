@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from comparison.playground.play.setting_up import Prepared, planned
 from comparison.playground.simulated.game import MEMBERS_MAX, SimulatedGame
 from comparison.scenarios.plan.played import PLAYGROUND
+from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,5 +25,5 @@ def prepared(
     if given.get("rate") is None:
         parameters = PLAYGROUND.parameters(given)
         given = {**given, "rate": PARTITION_RATE * parameters.partitions}
-    plan = planned(root, designs, given, command=command, members_max=MEMBERS_MAX)
+    plan = planned(root, designs, given, command=command, members_max=MEMBERS_MAX, designs_max=len(DESIGNS))
     return Prepared(game=SimulatedGame(plan, idle_s=idle_s), bundle=plan.bundle, provenance=plan.provenance)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from comparison.playground.commands import Outcome
 from comparison.playground.simulated.exchange import Begin, Finish, Give, GoOn, Reply
 from comparison.scenarios.plan.played import PLAYGROUND
 from comparison.scenarios.processes.fork_server import PRELOADED, ForkServer
@@ -152,6 +153,7 @@ class Worlds:
                 while column.journal.next_ns == next_ns:
                     command, column.journal = column.journal.taken()
                     await column.ask(Give(command=command))
+                    column.journal = column.journal.answered(is_refused=bool(column.reply.refusal))
         await self._all(GoOn(until_ns=until_ns))
 
     async def to_event(self) -> str:
@@ -168,8 +170,8 @@ class Worlds:
             await self._all(GoOn(until_ns=self.now_ns))
         return told
 
-    async def give(self, designs: Iterable[str], command: GroupCommand) -> dict[str, str]:
-        """Give a command; why each of the designs refuses it, or ''."""
+    async def give(self, designs: Iterable[str], command: GroupCommand) -> dict[str, Outcome]:
+        """Give a command; what it comes to in each of the designs."""
         columns = [column for column in self._columns if column.design in set(designs)]
         for column in columns:
             column.journal = column.journal.added(self.now_ns, command)
@@ -177,7 +179,9 @@ class Worlds:
         last_ns = self.now_ns + _ANSWER_NS
         while self.now_ns < last_ns and not all(column.reply.is_answered for column in columns):
             await self._all(GoOn(until_ns=self.now_ns + NS_PER_MS))
-        return {column.design: column.reply.refusal for column in columns}
+        for column in columns:
+            column.journal = column.journal.answered(is_refused=bool(column.reply.refusal))
+        return {column.design: Outcome(column.reply.refusal, column.reply.remark) for column in columns}
 
     async def finish(self) -> None:
         """Have all groups finish, as time goes on."""

@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 #: What is a total of the measured stretch begins with it.
 _SINCE = {Of.RUN: "since the game began", Of.STRETCH: "since the group had formed"}
 _ALARMS = ("two_delivering_partition_s", "moved_back")
-#: The designs that some of them are of.
-_ONLY: Mapping[str, Callable[[Design], bool]] = {
-    **dict.fromkeys(("notifications", "zk_reads", "zk_writes"), lambda design: design.zookeeper_sessions),
-    "group_requests": lambda design: design.classic,
-    "heartbeats": lambda design: design.classic or design.reconciles,
+#: The designs that some of them are of, and why others have nothing of the kind.
+_ONLY: Mapping[str, tuple[Callable[[Design], bool], str]] = {
+    **dict.fromkeys(
+        ("notifications", "zk_reads", "zk_writes"),
+        (lambda design: design.zookeeper_sessions, "its members do not use ZooKeeper; the brokers do"),
+    ),
+    "group_requests": (lambda design: design.classic, "its members do not join and sync by requests to a coordinator"),
+    "heartbeats": (
+        lambda design: design.classic or design.reconciles,
+        "a session of ZooKeeper says that its members live, not a heartbeat to a broker",
+    ),
 }
+_ANY = (lambda _: True, "")
 
 
 class Counter(msgspec.Struct):
@@ -36,6 +43,7 @@ class Counter(msgspec.Struct):
     unit: str
     is_alarm: bool
     designs: list[str]  #: in others there is nothing of the kind
+    only: str  #: why
 
 
 def counters() -> list[Counter]:
@@ -47,7 +55,8 @@ def counters() -> list[Counter]:
             meaning=f"{METRICS[name].meaning}, {_SINCE[METRICS[name].of]}",
             unit=METRICS[name].unit,
             is_alarm=name in _ALARMS,
-            designs=[each.name for each in DESIGNS.values() if name not in _ONLY or _ONLY[name](each)],
+            designs=[each.name for each in DESIGNS.values() if _ONLY.get(name, _ANY)[0](each)],
+            only=_ONLY.get(name, _ANY)[1],
         )
         for name in Counters.__struct_fields__
     ]

@@ -1,8 +1,7 @@
-// One design's column: what is to be seen at a glance, its counters, and its feed; the other parts have files of their
-// own.
+// One design's column: what is to be seen at a glance, and its feed; the other parts have files of their own.
 
-import { COUNTERS } from "./counters.js";
-import { clock, html, keyed, light, say, several } from "./elements.js";
+import { Counters } from "./counted.js";
+import { clock, html, keyed, put, say, several } from "./elements.js";
 import { glance } from "./model.js";
 import { Lanes } from "./lanes.js";
 import { Machine } from "./machine.js";
@@ -18,31 +17,30 @@ export class GroupColumn {
   // changes with every move of the cursor, and is not announced.
   constructor(group, give, toWhom, turn) {
     this.glance = html("p", { class: "glance", "data-part": "glance" });
-    this.counters = html("dl", { class: "counters", "data-part": "counters" });
-    this.meanings = html("dl", { class: "meanings" });
-    const counted = html("div", {}, this.counters, html("details", {}, html("summary", {}, "What is counted"),
-      html("p", {}, "Each figure is the report's of the same name."), this.meanings));
+    this.counters = new Counters(group);
     this.feed = html("div", { class: "feed", role: "log", "aria-live": give ? "polite" : "off", tabindex: 0, "aria-label": `What happens in ${group.design}` });
     this.parts = [new Lanes(group), new Members(group, give, toWhom)];
     if (group.coordinated) this.parts.push(new Machine(group));
-    if (!group.coordinated || group.znodes.length) this.parts.push(new Tree(group));
+    if (!group.coordinated || group.sessions || group.znodes.length) this.parts.push(new Tree(group));
     if (group.table.length) this.parts.push(new Steps(group, give));
     [this.lanes, this.members] = this.parts;
+    this.lanes.lists.append(this.counters.about);
     this.steps = this.parts.find((each) => each instanceof Steps);
     this.same = turn ? new SameAgain(group.design, turn) : null;
     const title = html("div", { class: "head" }, html("h2", { id: `design-${group.design}`, tabindex: -1 }, group.design),
       ...(this.same ? [this.same.root] : []));
     this.root = html("section", { class: "group", "data-design": group.design, "aria-label": group.design }, title,
-      this.glance, counted, this.lanes.root, html("div", {}, this.members.root, ...(this.steps ? [this.steps.root] : [])),
+      this.glance, this.counters.root, this.lanes.root, this.members.root,
       html("section", { class: "feed-part", "data-part": "feed" }, html("h3", {}, "What happens"), this.feed),
-      html("div", {}, ...this.parts.slice(2).filter((each) => each !== this.steps).map((each) => each.root)));
+      html("div", {}, ...this.parts.slice(2).filter((each) => each !== this.steps).map((each) => each.root)),
+      ...(this.steps ? [this.steps.root] : []));
   }
 
-  update(group, now, rowsOf) {
+  update(group, now) {
     this.showGlance(group);
-    this.count(group, now);
+    this.counters.update(group, now);
     this.tell(group);
-    this.lanes.update(group, now, rowsOf);
+    this.lanes.update(group, now);
     this.members.update(group, now);
     this.same?.update(now);
     for (const each of this.parts.slice(2)) each.update(group, now);
@@ -59,20 +57,7 @@ export class GroupColumn {
       idle: () => "The group is forming",
     };
     say(this.glance, texts[seen.kind]());
-  }
-
-  // The same counters in every column, at the same places; a design has nothing of some of them.
-  count(group, { groups }) {
-    const shown = COUNTERS.filter((each) => groups.some(({ design }) => each.designs.includes(design)));
-    keyed(this.counters, shown, (each) => each.name, ({ name, label, meaning }) => html("div", { "data-counter": name, title: meaning },
-      html("dt", {}, label), html("dd", {}, "")), (node, { name, unit, is_alarm, designs }) => {
-      const value = group.counters[name], number = node.lastChild, before = number.textContent;
-      const isThere = designs.includes(group.design) || value > 0;
-      say(number, !isThere ? "–" : unit === "s" ? value.toFixed(1) : value.toLocaleString("en"));
-      node.classList.toggle("alarm", is_alarm && value > 0);
-      if (before && before !== number.textContent && name !== "delivered") light(node);
-    });
-    keyed(this.meanings, shown, (each) => each.name, ({ label, meaning }) => html("div", {}, html("dt", {}, label), html("dd", {}, meaning)));
+    put(this.glance, "title", this.glance.textContent);
   }
 
   // The newest first. Some are only known to have happened when others were said already.

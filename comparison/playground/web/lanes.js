@@ -1,29 +1,19 @@
 // Live lanes of one design: a lane a partition, whom the authority names above, who delivers below. The right edge is
-// now. Everything is placed at its own time in one group, which moves to the left as time passes.
+// now. Everything is placed at its own time in one group, which moves to the left as time passes. Each lane has room
+// for an overlap: when one appears, nothing moves.
 
 import { clock, html, keyed, printable, put, say, several, svg } from "./elements.js";
-import { fitting, inSight, overlapText, LETTER, OVERLAP } from "./painter.js";
+import { Legend } from "./legend.js";
+import { Marks, ROOM } from "./marks.js";
+import { fitting, inSight, overlapText, LETTER } from "./painter.js";
 
-const TOP = 16, BAR = 10, SECOND = 9, GAP = 7, PHASE = 12, AXIS = 16;
+const BAR = 10, PHASE = 12, AXIS = 16;
 const LONGEST_MS = 8000;
-const ENDS = { cut: "heal", freeze: "continue", slow: "full speed", step: "last step" };
+// Below the bar of the first who delivers: the bars of others who deliver at once, and the red strip that names them.
+const USUAL = { second: 5, strip: 11, gap: 3 }, CLOSE = { second: 3, strip: 9, gap: 2 };
 const MANY = 12;  // partitions; above, lanes stand closer
 
 const isSeen = (fromMs) => ({ to_ms }) => to_ms === null || to_ms >= fromMs;
-
-// The rows of partitions with an overlap in some design: their lanes are higher in all, so that designs stay side by
-// side.
-export function crowded(groups, fromMs) {
-  const rows = new Map();
-  for (const { intervals } of groups) {
-    const seen = intervals.filter(isSeen(fromMs));
-    for (const { partition } of seen.filter((each) => each.kind === "both" && each.to_ms !== each.from_ms)) {
-      const own = seen.filter((each) => each.kind === "delivering" && each.partition === partition);
-      rows.set(partition, Math.max(rows.get(partition) ?? 2, ...own.map((each) => each.row + 1)));
-    }
-  }
-  return rows;
-}
 
 const signed = (intervals) => intervals.map((each) => `${each.id}:${each.to_ms ?? ""}:${each.member}`).join();
 
@@ -34,21 +24,21 @@ function covers(one, other) {
 
 export class Lanes {
   constructor(group) {
-    this.authority = group.coordinated ? "the coordinator" : "ZooKeeper";
     this.strips = new Map();
     this.windowMs = 60_000;
     this.names = svg("svg", { class: "lane-names", "aria-hidden": "true" });
     this.moving = svg("g");
-    this.plot = svg("svg", { class: "lane-plot", role: "img" }, this.moving);
+    this.marks = new Marks(group.design);
+    this.legend = new Legend(group);
+    this.plot = svg("svg", { class: "lane-plot", role: "group" }, this.moving);
     this.nows = svg("svg", { class: "lane-nows", "aria-hidden": "true" });
     this.rows = html("tbody");
     this.root = html("section", { class: "lanes", "data-part": "lanes", "aria-label": `Lanes of ${group.design}` },
-      html("p", { class: "lane-key faint" }, `Above: whom ${this.authority} names. Below: who delivers. Now is at the right.`),
-      html("div", { class: "lane-figure" }, this.names, this.plot, this.nows),
-      html("details", {}, html("summary", {}, "As a table"), html("div", { class: "scroll", tabindex: 0, role: "region",
+      this.legend.root, this.marks.said, html("div", { class: "lane-figure" }, this.names, this.plot, this.nows), 
+      this.lists = html("div", { class: "lane-lists" }, this.marks.list, html("details", {}, html("summary", {}, "As a table"), html("div", { class: "scroll", tabindex: 0, role: "region",
         "aria-label": `Partitions of ${group.design}` },
         html("table", {}, html("thead", {}, html("tr", {}, ...["partition", "named", "delivered by", "log end",
-          "delivered", "committed"].map((name) => html("th", { scope: "col" }, name)))), this.rows))));
+          "delivered", "committed"].map((name) => html("th", { scope: "col" }, name)))), this.rows)))));
     this.sizes = new ResizeObserver(() => this.resized());
     this.sizes.observe(this.plot);
   }
@@ -61,38 +51,37 @@ export class Lanes {
 
   // -- what has changed ------------------------------------------------------------------------------------------------
 
-  update(group, now, rowsOf) {
+  update(group, now) {
     const seen = group.intervals.filter(isSeen(now.at_ms - this.windowMs));
-    const signature = [signed(seen), [...rowsOf].join(), group.partitions.map((each) => each.name).join(),
+    const signature = [signed(seen), group.partitions.map((each) => each.name).join(),
       group.members.map((each) => each.name).join()].join("|");
     if (signature !== this.signature) {
       this.signature = signature;
-      this.draw(group, seen, rowsOf);
+      this.draw(group, seen);
       this.tick(now.at_ms);
     }
     this.drawNow(group);
     this.tabulate(group);
   }
 
-  draw(group, seen, rowsOf) {
+  draw(group, seen) {
     const before = this.strips;
-    const gap = group.partitions.length > MANY ? 3 : GAP;
+    const room = this.room = group.partitions.length > MANY ? CLOSE : USUAL;
     this.strips = new Map();
     this.layout = new Map();
     this.names.replaceChildren();
-    let y = TOP;
+    let y = ROOM;
     for (const { name } of group.partitions) {
-      const rows = rowsOf.get(name) ?? 1, height = BAR + (rows - 1) * SECOND;
       this.layout.set(name, { named: y, delivering: y + BAR + 1 });
       this.name(name, y + BAR + 4);
       const own = seen.filter((each) => each.partition === name);
-      this.strip(before, `lane ${name}`, `${height} ${signed(own)}`, y, () => this.lane(height, rows > 1, own));
-      y += BAR + 1 + height + (rows > 1 ? OVERLAP : 0) + gap;
+      this.strip(before, `lane ${name}`, `${room.strip} ${signed(own)}`, y, () => this.lane(own));
+      y += BAR + 1 + BAR + room.second + room.strip + room.gap;
     }
     y = this.members(group, seen.filter((each) => each.kind === "phase"), before, y + 2);
     const faults = seen.filter((each) => each.kind === "fault"), signature = `${y} ${signed(faults)}`;
     this.strip(before, "bands", signature, 0, () => this.bands(faults, y));
-    this.strip(before, "marks", signature, 0, () => this.marks(faults, y));
+    this.marks.draw(seen.filter((each) => each.kind === "act"), y);
     this.height = y + AXIS;
     this.axis ??= svg("g", { class: "axis" });
     this.stack();
@@ -118,9 +107,8 @@ export class Lanes {
 
   // The bands of faults below everything, their marks above.
   stack() {
-    const { bands, marks, ...others } = Object.fromEntries(this.strips);
-    const order = [bands, ...Object.values(others), marks].map((each) => each.root);
-    order.push(this.axis);
+    const { bands, ...others } = Object.fromEntries(this.strips);
+    const order = [...[bands, ...Object.values(others)].map((each) => each.root), this.marks.root, this.axis];
     order.forEach((root, place) => {
       const there = this.moving.children[place];
       if (there !== root) this.moving.insertBefore(root, there ?? null);
@@ -128,21 +116,21 @@ export class Lanes {
     while (this.moving.children.length > order.length) this.moving.lastChild.remove();
   }
 
-  lane(height, hasRoom, own) {
-    const below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
+  lane(own) {
+    const { second, strip } = this.room, below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
     const between = (kind) => of(kind).filter((each) => each.to_ms !== each.from_ms);  // somebody took over at once
     for (const each of between("unnamed")) this.bar(each, 0, BAR, "gap", "", "nobody is named");
-    for (const each of between("nobody")) this.bar(each, below, height, "gap", "nobody", "nobody delivers");
+    for (const each of between("nobody")) this.bar(each, below, BAR, "gap", "nobody", "nobody delivers");
     for (const each of of("named")) this.bar(each, 0, BAR, `bar ${each.style}`, each.member, `${each.member} is named`);
     for (const each of of("delivering")) {
-      const top = each.row ? below + BAR + (each.row - 1) * SECOND : below;
-      const label = of("named").some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
-      this.bar(each, top, each.row ? SECOND : BAR, `bar ${each.style}`, label, `${each.member} delivers ${each.partition}`);
+      const height = each.row ? second : BAR, top = each.row ? below + BAR : below;
+      const label = each.row || of("named").some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
+      this.bar(each, top, height, `bar ${each.style}`, label, `${each.member} delivers ${each.partition}`);
     }
     for (const each of between("both")) {
       const who = each.member, says = `${who} ${who.split(" + ").length > 2 ? "all" : "both"} deliver`;
-      this.bar(each, below - 1, height + 2, "frame", "", says);
-      this.bar(each, below + height, OVERLAP, "both", hasRoom ? [`two deliver: ${who}`, who] : who, says);
+      this.bar(each, below - 1, BAR + second + 2, "frame", "", says);
+      this.bar(each, below + BAR + second, strip, "both", [`two deliver: ${who}`, who], says);
     }
   }
 
@@ -160,14 +148,7 @@ export class Lanes {
   }
 
   bands(faults, bottom) {
-    for (const each of faults) this.bar(each, TOP - 2, bottom - TOP + 2, "band", "", `${each.member}: ${each.label}`);
-  }
-
-  marks(faults, bottom) {
-    for (const each of faults) {
-      this.mark(each.from_ms, "begin", bottom, `${each.label} ${each.member}`);
-      if (each.to_ms !== null) this.mark(each.to_ms, "heal", bottom, `${ENDS[each.label] ?? `no more ${each.label}`} ${each.member}`);
-    }
+    for (const each of faults) this.bar(each, ROOM - 2, bottom - ROOM + 2, "band", "", `${each.member}: ${each.label}`);
   }
 
   // A bar from one time to another; its label stays in sight while it reaches out of the picture.
@@ -183,13 +164,6 @@ export class Lanes {
     this.into.items.push(item);
   }
 
-  mark(at_ms, style, bottom, label) {
-    const node = svg("path", { class: style, d: `M0 ${TOP - 4}V${bottom}` });
-    const text = svg("text", { class: "fault-name", y: TOP - 5 }, label);
-    this.into.root.append(node, text);
-    this.into.items.push({ at_ms, node, text, label });
-  }
-
   // -- as time passes --------------------------------------------------------------------------------------------------
 
   // Several times a second: lengthens open bars, keeps labels in sight, writes the axis.
@@ -198,20 +172,11 @@ export class Lanes {
     if (!this.width || !this.axis) return;
     const scale = this.width / this.windowMs, left = nowMs - this.windowMs, right = nowMs + LONGEST_MS;
     for (const strip of this.strips.values()) {
-      for (const item of strip.items) {
-        if (item.at_ms !== undefined) this.placeMark(item, scale, left);
-        else this.placeBar(item, scale, left, right, nowMs, all || strip.isFresh);
-      }
+      for (const item of strip.items) this.placeBar(item, scale, left, right, nowMs, all || strip.isFresh);
       strip.isFresh = false;
     }
+    this.marks.place(scale, left);
     this.writeAxis(scale, left, nowMs);
-  }
-
-  placeMark(item, scale, left) {
-    const x = item.at_ms * scale;
-    put(item.node, "transform", `translate(${x.toFixed(1)} 0)`);
-    put(item.text, "x", (x + 3).toFixed(1));
-    item.text.style.visibility = item.at_ms >= left - 3000 ? "" : "hidden";
   }
 
   placeBar(item, scale, left, right, nowMs, all) {

@@ -21,6 +21,7 @@ export const POSSIBLE = {
   cut: ["kill", "heal", "slow"],
   ended: ["start"],
 };
+const STEP = "From then on it waits before each of its ZooKeeper operations, until you let it go";
 const STEPPABLE = ["pending", "running"];
 const STATES = { pending: "starting", running: "running", frozen: "frozen", cut: "cut off", ended: "ended" };
 
@@ -33,17 +34,29 @@ export class Members {
     this.hasSteps = group.table.length > 0;
     this.cards = html("div", { class: "cards" });
     this.rate = html("span", { class: "rate" });
+    this.room = html("p", { class: "room faint" });
     this.all = html("div", { class: "tools group-tools" },
-      this.button("Add one", () => this.give({ type: "add-members", count: 1 }, "add one member")),
-      this.button("Add five", () => this.give({ type: "add-members", count: 5 }, "add five members")),
-      this.button(`Add ${PARTITIONS} partitions`, () => this.give({ type: "add-partitions", count: PARTITIONS }, "add partitions")),
+      this.button("Add one", () => this.give({ type: "add-members", count: 1 }, "add one member"), "members"),
+      this.button("Add five", () => this.give({ type: "add-members", count: 5 }, "add five members"), "members"),
+      this.button(`Add ${PARTITIONS} partitions`, () => this.give({ type: "add-partitions", count: PARTITIONS }, "add partitions"), "partitions"),
       this.button("Slower", () => this.change(-1)), this.rate, this.button("Faster", () => this.change(1)));
     this.root = html("section", { class: "members", "data-part": "members" },
-      html("h3", {}, `Members of ${group.design}`), ...(give ? [this.all] : []), this.cards);
+      html("h3", {}, `Members of ${group.design}`), ...(give ? [this.room, this.all] : []), this.cards);
   }
 
-  button(label, does) {
-    return html("button", { type: "button", onclick: () => this.isOpen && does(), "data-does": label }, label);
+  // One that adds says what it adds: there is room for so many of them.
+  button(label, does, adds = "") {
+    return html("button", { type: "button", "data-does": label, "data-adds": adds || false,
+      onclick: ({ currentTarget }) => currentTarget.getAttribute("aria-disabled") !== "true" && does() }, label);
+  }
+
+  // How many more members or partitions the game takes; beyond it, a button does nothing, and has said so.
+  showButtonOfAll(button) {
+    const { does, adds } = button.dataset, most = this.limits[adds], room = most - this.now[adds]?.length;
+    const text = !adds ? "" : room > 0 ? `, where there is room for ${room} more` : `: no more, the most is ${most} ${adds}`;
+    put(button, "aria-label", `${does} in ${this.toWhom(this.design)}${text}`);
+    put(button, "title", text.replace(/^\W+/, ""));
+    put(button, "aria-disabled", String(!this.isOpen || room <= 0));
   }
 
   change(direction) {
@@ -57,10 +70,9 @@ export class Members {
     this.limits = game.limits;
     this.isOpen = game.status === "running";
     say(this.rate, `${several(group.rate, "record")}/s`);
-    for (const button of this.all.querySelectorAll("button")) {
-      put(button, "aria-label", `${button.dataset.does} in ${this.toWhom(this.design)}`);
-      put(button, "aria-disabled", String(!this.isOpen));
-    }
+    for (const button of this.all.querySelectorAll("button")) this.showButtonOfAll(button);
+    const counts = ["members", "partitions"].map((each) => `${group[each].length} of at most ${this.limits[each]} ${each}`);
+    say(this.room, counts.join(", ") + (group.members.length < this.limits.members ? "" : ": the group is full"));
     keyed(this.cards, group.members, (each) => each.name, (each) => this.card(each), (card, each) => this.show(card, each));
   }
 
@@ -71,7 +83,7 @@ export class Members {
     if (!this.give) return card;
     const buttons = html("div", { class: "buttons" });
     for (const _ of BUTTONS) buttons.append(html("button", { type: "button", onclick: (event) => this.act(name, event.currentTarget) }));
-    if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", onclick: () => this.step(name) }, "Step"));
+    if (this.hasSteps) buttons.append(html("button", { type: "button", class: "step-by-step", title: STEP, onclick: () => this.step(name) }, "Step"));
     card.append(buttons);
     return card;
   }
@@ -87,7 +99,9 @@ export class Members {
     say(leads, member.leads ? "leader" : "");
     if (card.dataset.state && card.dataset.state !== member.state) light(card);
     card.dataset.state = member.state;
-    say(card.querySelector(".about"), this.about(member));
+    const about = card.querySelector(".about");
+    say(about, this.about(member));
+    put(about, "title", about.textContent);
     const id = card.querySelector(".id");
     say(id, member.id || "no id yet");
     put(id, "title", member.id);

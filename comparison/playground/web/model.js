@@ -39,7 +39,7 @@ export function apply(now, increment) {
   if (increment.seq !== now.seq + 1) return false;
   for (const change of increment.changes) {
     if (change.type === "status") {
-      for (const name of ["status", "reason", "run_folder", "report"]) now[name] = change[name];
+      for (const name of ["status", "reason", "run_folder", "report", "scenarios"]) now[name] = change[name];
       continue;
     }
     if (change.type === "simulation") {

@@ -3,7 +3,8 @@
 import { Connection } from "./connection.js";
 import { clock, html, put, say } from "./elements.js";
 import { GroupColumn } from "./group.js";
-import { crowded } from "./lanes.js";
+import { showSaving } from "./saving.js";
+import { Stage } from "./stage.js";
 import { VirtualTime } from "./time.js";
 import { Tours } from "./tours.js";
 
@@ -17,22 +18,27 @@ const STATUS = {
 };
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
-const columns = new Map();
 let game = null, take = 0, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting;
 
 // -- commands -----------------------------------------------------------------------------------------------------------
 
 const isEverywhere = () => document.querySelector("[name=where]:checked").value === "every";
-const toWhom = (design) => (isEverywhere() && game.groups.length > 1 ? game.groups.map((each) => each.design).join(" and ") : design);
+const toWhom = (design) => (!isEverywhere() ? design
+  : game.groups.length > 2 ? `all ${game.groups.length} designs` : game.groups.map((each) => each.design).join(" and "));
 
 async function give(command, label = "") {
   const answer = await connection.send(command);
   const what = label || command.type;
-  say(part("said"), answer.accepted ? `Sent: ${what}${answer.reason ? `. ${answer.reason}` : ""}` : `Refused: ${what}. ${answer.reason}`);
-  part("said").classList.toggle("bad", !answer.accepted);
+  saySoon(answer.accepted ? `Sent: ${what}${answer.reason ? `. ${answer.reason}` : ""}` : `Refused: ${what}. ${answer.reason}`, !answer.accepted);
+  return answer;
+}
+
+// For a moment.
+function saySoon(text, isBad = false) {
+  say(part("said"), text);
+  part("said").classList.toggle("bad", isBad);
   clearTimeout(forgetting);
   forgetting = setTimeout(() => say(part("said"), ""), SAID_MS);
-  return answer;
 }
 
 const giveFrom = (design) => (command, label, isHereOnly = false) =>
@@ -45,9 +51,6 @@ const windowMs = () => Number(part("window").value);
 function columnOf(group) {
   const column = new GroupColumn(group, giveFrom(group.design), toWhom, game.simulation ? give : null);
   column.lanes.windowMs = windowMs();
-  columns.set(group.design, column);
-  part("groups").append(column.root);
-  part("jump").append(html("a", { href: `#design-${group.design}` }, group.design));
   return column;
 }
 
@@ -55,9 +58,7 @@ function columnOf(group) {
 function clear() {
   take = game.simulation.take;
   const focused = document.activeElement?.closest(".group")?.dataset.design;
-  columns.clear();
-  part("groups").replaceChildren();
-  part("jump").replaceChildren();
+  stage.clear();
   if (focused) part("groups").focus();
 }
 
@@ -65,8 +66,7 @@ function draw() {
   isDrawn = true;
   if (game.simulation && game.simulation.take !== take) clear();
   time.update(game);
-  const rowsOf = crowded(game.groups, game.at_ms - windowMs());
-  for (const group of game.groups) (columns.get(group.design) ?? columnOf(group)).update(group, game, rowsOf);
+  stage.update(game, windowMs());
   const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
   say(part("status"), text);
   document.body.dataset.status = game.status;
@@ -77,13 +77,13 @@ function draw() {
 
 function showEnd() {
   const root = part("ended"), isEnd = ["analysing", "ended", "failed"].includes(game.status);
-  const key = `${game.status}|${game.report}|${game.run_folder}|${game.reason}`;
+  const key = [game.status, game.report, game.run_folder, game.reason, ...game.scenarios].join("|");
   root.hidden = !isEnd;
   if (!isEnd || root.shownKey === key) return;
   root.shownKey = key;
   const said = [html("h2", {}, STATUS[game.status])];
-  if (game.reason) said.push(html("p", {}, game.reason));
   if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));
+  if (game.scenarios.length) said.push(html("p", {}, "As a scenario: ", ...game.scenarios.flatMap((path) => [html("code", {}, path), " "])));
   if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report"),
     ", which stays as ", html("code", {}, game.report)));
   root.replaceChildren(...said);
@@ -103,7 +103,7 @@ function frame(at) {
     const isTick = at - tickedAt >= TICK_MS;
     if (isTick) tickedAt = at;
     if (!isHeld) {
-      for (const column of columns.values()) {
+      for (const column of stage.visible) {
         if (isTick) column.lanes.tick(now);
         column.lanes.move(now);
       }
@@ -120,6 +120,8 @@ function hold() {
 
 // -- beginning ----------------------------------------------------------------------------------------------------------
 
+const stage = new Stage(part("groups"), part("strips"), part("jump"), columnOf, saySoon);
+stage.narrow.addEventListener("change", () => { isDrawn = false; });
 const time = new VirtualTime((command, label) => give(command, label));
 const tours = new Tours(part("tour"), (command, label) => give(command, label), (designs) => time.anew(designs));
 const connection = new Connection((now) => {
@@ -134,6 +136,7 @@ requestAnimationFrame(frame);
 
 part("hold").addEventListener("click", hold);
 part("tours-button").addEventListener("click", () => tours.toggle());
+part("saving-button").addEventListener("click", showSaving);
 part("keys-button").addEventListener("click", () => part("keys").showModal());
 part("stop").addEventListener("click", () => part("stopping").showModal());
 part("stopping").addEventListener("close", () => {
@@ -141,7 +144,7 @@ part("stopping").addEventListener("close", () => {
   part("stopping").returnValue = "";
 });
 part("window").addEventListener("change", () => {
-  for (const { lanes } of columns.values()) {
+  for (const { lanes } of stage.all.values()) {
     lanes.windowMs = windowMs();
     lanes.resized();
   }
@@ -154,7 +157,7 @@ function turn() {
 }
 
 const KEYS = {
-  n: () => [...columns.values()].some((each) => each.steps?.letGo()), b: turn, h: hold, t: () => tours.toggle(),
+  n: () => stage.visible.some((each) => each.steps?.letGo()), b: turn, h: hold, t: () => tours.toggle(),
   "?": () => part("keys").showModal(),
 };
 const KEYS_OF_TIME = {

@@ -43,6 +43,7 @@ SLOW_S = 10.0
 #: How soon a page comes back that has lost its connection.
 RETRY_MS = 1000
 JSON = "application/json"
+TOML = ".toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,7 @@ class PlaygroundServer:
             ("GET", "events"): self._events,
             ("GET", "ready"): self._ready,
             ("GET", "report.html"): self._report,
+            ("GET", "scenarios"): self._scenarios,
             ("POST", "command"): self._command,
         }
 
@@ -99,7 +101,10 @@ class PlaygroundServer:
 
     async def _file(self, request: web.Request) -> web.Response:
         """A file of the page, which stands alone after the token."""
-        found = self._files.get(request.path.rpartition("/")[2])
+        name = request.path.rpartition("/")[2]
+        if name.endswith(TOML) and request.method == "GET" and request.path.count("/") == 2:
+            return self._scenario(name)
+        found = self._files.get(name)
         if found is None or request.method != "GET" or request.path.count("/") != 2:
             return web.Response(status=404, text="the playground has no such page")
         return web.Response(body=found.content, content_type=found.type, charset="utf-8")
@@ -109,6 +114,19 @@ class PlaygroundServer:
         if not path or not await asyncio.to_thread(Path(path).is_file):
             return web.Response(status=404, text="there is no report yet: stop the game, and wait for its analysis")
         return web.FileResponse(path, headers={"Content-Security-Policy": REPORT_POLICY})
+
+    async def _scenarios(self, _: web.Request) -> web.Response:
+        """What was played as scenarios, without their texts."""
+        said = [{**msgspec.structs.asdict(each), "text": ""} for each in self._game.scenarios()]
+        return web.Response(body=msgspec.json.encode(said), content_type=JSON)
+
+    def _scenario(self, name: str) -> web.Response:
+        """One of them, to be kept by the browser."""
+        found = next((each for each in self._game.scenarios() if each.name == name), None)
+        if found is None:
+            return web.Response(status=404, text="nothing was played that would be this scenario")
+        headers = {"Content-Disposition": f'attachment; filename="{found.name}"'}
+        return web.Response(text=found.text, content_type="application/toml", charset="utf-8", headers=headers)
 
     # -- events --------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-// Step by step: a member that waits before each ZooKeeper operation, and its row in the table of a rebalance.
+// Step by step: a member that waits before each ZooKeeper operation, and its row in the table of a rebalance. While a
+// member is stepped, this stays in sight at the bottom of its column.
 
 import { html, keyed, say, several } from "./elements.js";
 
@@ -7,9 +8,9 @@ export class Steps {
     this.design = group.design;
     this.give = give;
     this.waiting = html("ul", { class: "waiting" });
-    this.empty = html("p", { class: "faint" }, "Press “Step” on a member: from then on it waits before each of its ZooKeeper operations, until you let it go.");
+    this.empty = html("p", { class: "faint" }, "No operation waits: a member that is stepped waits before its next one.");
     this.rows = html("tbody");
-    this.root = html("section", { class: "steps", "data-part": "steps" }, html("h3", {}, "Step by step"), this.empty, this.waiting,
+    this.root = html("section", { class: "steps", "data-part": "steps", hidden: true }, html("h3", {}, "Step by step"), this.empty, this.waiting,
       html("details", {}, html("summary", {}, "The table of a rebalance"), html("div", { class: "scroll", tabindex: 0, role: "region",
         "aria-label": "The table of a rebalance" }, html("table", {}, html("thead", {}, html("tr", {},
         ...["step", "phase", "what it does", "requests", "here"].map((name) => html("th", { scope: "col" }, name)))), this.rows))));
@@ -19,7 +20,8 @@ export class Steps {
   update(group) {
     const order = [...group.waiting].sort((one, other) => one.since_ms - other.since_ms);
     this.first = order[0]?.member;
-    this.empty.hidden = order.length > 0 || group.members.some((each) => each.stepping);
+    this.empty.hidden = order.length > 0;
+    this.root.hidden = !order.length && !group.members.some((each) => each.stepping);
     const before = this.waiting.children.length;
     keyed(this.waiting, order, (each) => each.member, (each) => this.item(each), (node, each) => {
       say(node.querySelector(".operation"), `${each.operation} ${each.path}`);
@@ -38,13 +40,13 @@ export class Steps {
       if (who.length) row.setAttribute("aria-current", "step");
       else row.removeAttribute("aria-current");
     });
-    this.show(this.rows.querySelector("[aria-current]"));
+    if (order.length) this.show(this.rows.children[order[0].rows[0]], `${order[0].member} ${order[0].since_ms}`);
   }
 
-  // Brings a row into sight without moving the page.
-  show(row) {
-    if (!row || row === this.shown) return;
-    this.shown = row;
+  // Brings the row of what waits longest into sight, once, without moving the page or the focus.
+  show(row, what) {
+    if (!row || what === this.shown) return;
+    this.shown = what;
     const box = row.closest(".scroll");
     box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }

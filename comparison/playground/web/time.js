@@ -112,10 +112,9 @@ export class SameAgain {
   constructor(design, give) {
     this.design = design;
     this.choice = html("select", { "aria-label": `Play the same as ${design} in` });
-    this.button = html("button", { type: "button", onclick: () => this.isOpen
+    this.button = html("button", { type: "button", "aria-label": `Play the same as ${design} in the chosen design`, onclick: () => this.isOpen
       && give({ type: "same", design, other: this.choice.value }, `the same as ${design} in ${this.choice.value}`) }, "Play");
-    this.words = html("span", {}, "");
-    this.root = html("div", { class: "tools same", "data-part": "same" }, this.words, this.choice, this.button);
+    this.root = html("div", { class: "tools same", "data-part": "same" }, html("span", {}, "The same again in"), this.choice, this.button);
   }
 
   update(game) {
@@ -126,9 +125,7 @@ export class SameAgain {
       this.others = others.join();
       this.choice.replaceChildren(...others.map((each) => html("option", { value: each }, each)));
     }
-    const isFull = shown.length >= simulation.beside;
-    say(this.words, `The same again ${isFull ? "in its place" : "beside it"}, in`);
-    put(this.button, "aria-label", `Play the same as ${this.design} in the chosen design${isFull ? ", in its place" : ""}`);
+    this.root.hidden = !others.length;
     put(this.button, "aria-disabled", String(!this.isOpen));
   }
 }

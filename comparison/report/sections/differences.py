@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.summaries.differences import (
     Sides,
+    by_scenario,
     change_of,
     checks_of,
     has_differences,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
     from comparison.differences.compared import Difference, PairDifference
     from comparison.differences.figures import FigureDifference
+    from comparison.differences.places import Place
 
+#: Of so many scenarios and designs, all are shown beside each other; and the most, for the size of the page.
+FEW, DRAWN_MAX = 8, 80
 _CLASSES = {"worse": "bad", "better": "good"}
 
 
@@ -62,6 +66,7 @@ class Differences(NamedTuple):
     doubts: Sequence[str]
     rule: str
     pairs: Sequence[PairRows]
+    drawn: Sequence[Place]  #: those that have sections of their own
     alike: str
     only: Sequence[tuple[str, str]]
 
@@ -72,7 +77,6 @@ def differences(difference: Difference) -> Differences:
     sides = Sides(found.before.name, found.after.name)
     places = [pair.place for pair in found.pairs]
     differing = [pair for pair in found.pairs if has_differences(pair)]
-    alike = [str(pair.place) for pair in found.pairs if pair not in differing]
     only = [(sides.before, found.only_before), (sides.after, found.only_after)]
     return Differences(
         title=_title(sides, differing, found),
@@ -87,9 +91,16 @@ def differences(difference: Difference) -> Differences:
         doubts=found.doubts,
         rule=rule_of(found),
         pairs=[_pair(pair, sides) for pair in differing],
-        alike=", ".join(alike),
-        only=[(name, ", ".join(map(str, missing))) for name, missing in only if missing],
+        drawn=drawn(found),
+        alike=by_scenario(pair.place for pair in found.pairs if pair not in differing),
+        only=[(name, by_scenario(missing)) for name, missing in only if missing],
     )
+
+
+def drawn(difference: Difference) -> list[Place]:
+    """The scenarios and designs to be shown beside each other: those that differ, and of few all."""
+    pairs = [pair for pair in difference.pairs if has_differences(pair)] or difference.pairs[:FEW]
+    return [pair.place for pair in (difference.pairs if len(difference.pairs) <= FEW else pairs[:DRAWN_MAX])]
 
 
 def _title(sides: Sides, differing: Sequence[PairDifference], found: Difference) -> str:

@@ -163,6 +163,16 @@ def where_of(places: Sequence[Place], pairs: Sequence[Place]) -> str:
     return _listed(map(str, places))
 
 
+def by_scenario(places: Iterable[Place], most: int | None = None) -> str:
+    """`crash in eager, static; pause in eager`: at most so many scenarios."""
+    designs: dict[str, list[str]] = {}
+    for place in places:
+        designs.setdefault(place.scenario, []).append(place.design)
+    found = [f"{scenario} in {', '.join(names)}" for scenario, names in designs.items()]
+    more = [f"and {len(found) - most} more scenarios"] if most is not None and len(found) > most else []
+    return "; ".join([*found[:most], *more])
+
+
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
     more = [f"{len(names) - _PLACES_MAX} more"] if len(names) > _PLACES_MAX else []

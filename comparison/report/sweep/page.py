@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import render
 from comparison.report.summaries.figures import MARKS, SIMULATED
+from comparison.report.sweep.choice import POLICY, chosen_by
+from comparison.report.sweep.choice_words import CLASSES
 from comparison.report.sweep.detection import detection_chart
 from comparison.report.sweep.growth import along_numbers, growth_chart, left_off, why_not_drawn
 from comparison.report.sweep.heat_map import heat_map, session_of, why_flat
 from comparison.report.sweep.panels import Layout, figure_text, growths
-from comparison.results.outcomes import VerdictOutcome
 from comparison.results.sweep import GROUP_SIZE
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from comparison.results.meanings import Meaning
     from comparison.results.sweep import AxisData, CellData, SweepData
 
-#: The file may not load anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_CLASSES = {VerdictOutcome.EXPECTED: "good", VerdictOutcome.UNKNOWN: "doubt", VerdictOutcome.NOT_EXPECTED: "bad"}
 #: Metrics that were not asked for have tables only, and no more panels than this.
 _OTHER_PANELS_MAX = 24
 #: Axes with columns of their own in the list of combinations, or none there.
@@ -77,13 +75,14 @@ def sweep_page(data: SweepData) -> str:
     return str(
         render(
             "sweep/sweep.html.j2",
-            policy=_POLICY,
+            policy=POLICY,
             marks=MARKS,
-            classes=_CLASSES,
+            classes=CLASSES,
             data=data,
             clock=SIMULATED if data.simulated else "",
             axes=varied,
             detection=detection_chart(data),
+            chosen=chosen_by(data),
             shown=[_figures(data.metrics[name], name, layout, session_ms) for name in data.shown],
             others=[_others(data.metrics[name], name, layout) for name in data.metrics if name in lively - shown],
             cells=[_cell(cell, varied) for cell in data.cells if GROUP_SIZE not in cell.at],

@@ -185,11 +185,11 @@ class _Reader(FileReader):
         return step
 
     def _check_range(self, at: KeyPath, key: str, value: object) -> None:
-        """Lengths may be 0; everything else that is a number counts or names something from 1 on."""
+        """Lengths and rates may be 0; everything else that is a number counts or names something from 1 on."""
         if not isinstance(value, int) or isinstance(value, bool):
             return
         length = key == "ms" or key.endswith("_ms")
-        low, high = (0, _LENGTH_MS_MAX) if length else (1, _COUNT_MAX)
+        low, high = (0, _LENGTH_MS_MAX) if length or key == "per_second" else (1, _COUNT_MAX)
         if not low <= value <= high:
             self._complain(at, f"{key} is {value}: must be between {low} and {high}")
 

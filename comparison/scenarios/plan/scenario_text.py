@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from comparison.scenarios.plan.fields import default_of, has_default
 from comparison.scenarios.plan.step_names import name_of
+from comparison.screen.printable import printable
 from comparison.toml.places import written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from comparison.scenarios.plan.scenario import Scenario
 
@@ -21,9 +23,17 @@ _LINE_MAX = 110
 _TABLES = ("steps", "like", "checks", "only_promises")
 
 
-def as_file(scenario: Scenario) -> str:
-    """The text of a scenario's file. A scenario of the catalogue is judged as itself, under any name."""
-    lines = ["# rebalance-lab run FILE; docs/own-scenarios.md has the format."]
+_HEAD = ("rebalance-lab run FILE; docs/own-scenarios.md has the format.",)
+
+
+def as_file(
+    scenario: Scenario, head: Sequence[str] = _HEAD, comments: Mapping[int, Sequence[str]] = MappingProxyType({})
+) -> str:
+    """The text of a scenario's file. A scenario of the catalogue is judged as itself, under any name.
+
+    `head` are comments at the beginning, `comments` those before each step. They are escaped: each stays one line.
+    """
+    lines = [*_comments(head), *([""] if len(head) > 1 else [])]
     changed = {name: value for name, value in _changed(scenario) if name not in _TABLES}
     lines += [line for name, value in changed.items() if not _is_table(value) for line in _pair(name, value)]
     for name, value in changed.items():
@@ -35,9 +45,15 @@ def as_file(scenario: Scenario) -> str:
     expected = {name: value for name, value in expected.items() if value}
     if expected:
         lines += ["", "[expectations]", *_pairs(expected)]
-    for step in scenario.steps:
+    for number, step in enumerate(scenario.steps):
+        if said := comments.get(number):
+            lines += ["", *_comments(said)]
         lines += ["", "[[steps]]", f'step = "{name_of(type(step))}"', *_pairs(dict(_changed(step)))]
     return "\n".join(lines) + "\n"
+
+
+def _comments(texts: Sequence[str]) -> list[str]:
+    return [f"# {printable(text)}" for text in texts]
 
 
 def _changed(value: Any) -> Iterator[tuple[str, Any]]:

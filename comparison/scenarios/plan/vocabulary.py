@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from comparison.scenarios.plan.faults import FAULTS
+from comparison.scenarios.plan.parameters import RANGES
 from comparison.scenarios.plan.points import point_named
 from comparison.scenarios.plan.step import MeasuredFault, Step, Turnover, unknown_design
 from kernel.errors import ConfigurationError
@@ -221,16 +222,21 @@ class AddPartitions(Step):
 
     more: int = 6
     doubling: bool = False  #: as many as the topic has, instead of `more`
+    wait: bool = True  #: until the group has shared them out
 
     waits_for_metadata: ClassVar[bool] = True
-    disturbs: ClassVar[bool] = True
+
+    @property
+    def comes_at_a_phase(self) -> bool:
+        return self.wait
 
     def partitions_after(self, before: int) -> int:
         return before + (before if self.doubling else self.more)
 
     def sentence(self) -> str:
         added = "Double the partitions of" if self.doubling else f"Add {self.more} partitions to"
-        return f"{added} the topic while the group runs. The producer uses them at once."
+        rest = "" if self.wait else " Go on without waiting for the group."
+        return f"{added} the topic while the group runs. The producer uses them at once.{rest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +323,44 @@ class Hold(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class At(Step):
+    """Let time pass until `ms` milliseconds after the first step has ended; faults stay in effect.
+
+    What takes longer than expected before it delays nothing that comes later.
+    """
+
+    ms: int
+
+    def sentence(self) -> str:
+        return f"Wait until {self.ms / 1000:g} s after the first step has ended; faults stay in effect."
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(Step):
+    """From now on produce `per_second` records a second, over all partitions."""
+
+    per_second: int
+
+    def complaints(self, before: Sizes) -> Iterator[str]:
+        if self.per_second > RANGES["rate"][1]:
+            yield f"per_second is {self.per_second}: must be at most {RANGES['rate'][1]:g}"
+
+    def sentence(self) -> str:
+        return f"From now on produce {self.per_second} records a second, over all partitions."
+
+
+@dataclass(frozen=True, slots=True)
 class Heal(Step):
     """Heal a fault, or all that are in effect, in the reverse order; then, if none is left, wait for the group.
 
-    `target` is the one that `Inject` named. A member that has joined, left or unsubscribed keeps nobody waiting.
+    `target` is the one that `Inject` named. A member that has joined, left or unsubscribed keeps nobody waiting. With
+    `commits`, the first thing that a frozen member does when it goes on is to commit what it had delivered.
     """
 
     fault: str = ""
     target: str = ""
+    wait: bool = True  #: for the group
+    commits: bool = False
 
     def heals(self, fault: str, target: str) -> bool:
         """Whether it heals this fault of this target."""
@@ -332,7 +368,9 @@ class Heal(Step):
 
     def sentence(self) -> str:
         of = f" of {self.target}" if self.target else ""
-        return f"Heal {f'{self.fault}{of}' if self.fault else 'all faults'}; if none is left, wait for the group."
+        rest = "; if none is left, wait for the group" if self.wait else ", and go on at once"
+        commits = " A frozen member first commits what it had delivered." if self.commits else ""
+        return f"Heal {f'{self.fault}{of}' if self.fault else 'all faults'}{rest}.{commits}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class Changes:
         self.tracer = testbed.tracer
         self.configuration = testbed.request.configuration
         self.enter_stage = enter_stage
+        self.begun_s = 0.0  #: when the first step ended, by the event loop
         self._phases = 0
         self._made: set[tuple[str, int]] = set()
         #: Detection takes a session timeout, and delayed waits for its delay.
@@ -81,14 +82,11 @@ class Changes:
         `members` is their number afterwards; `counted` reads the servers' counters before and after. A round that there
         was already becomes the next one. Raises `WaitTimeout`, and what `make` raises.
         """
-        while (change, round_) in self._made:
-            round_ += 1
-        self._made.add((change, round_))
+        round_ = self._free_round(change, round_)
         self.enter_stage(stage)
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:before")
-        described = {} if detail is None else {"detail": dict(detail)}
-        self.tracer.emit("change_started", change=change, round=round_, members=members, **described)  # type: ignore[arg-type]  # none of them is member or stream
+        self._trace_start(change, round_, members, detail)
         everybody = self._notified(members)
         making = make()
         if making is not None:
@@ -101,6 +99,21 @@ class Changes:
         await self.quiet()
         if counted:
             await self.testbed.zookeeper.count(f"{change}-{round_}:after")
+
+    def begin(self, change: str, *, members: int, detail: Mapping[str, object]) -> None:
+        """Trace a change that nobody waits for."""
+        self.enter_stage("fault")
+        self._trace_start(change, self._free_round(change, 1), members, detail)
+
+    def _free_round(self, change: str, round_: int) -> int:
+        while (change, round_) in self._made:
+            round_ += 1
+        self._made.add((change, round_))
+        return round_
+
+    def _trace_start(self, change: str, round_: int, members: int, detail: Mapping[str, object] | None) -> None:
+        described = {} if detail is None else {"detail": dict(detail)}
+        self.tracer.emit("change_started", change=change, round=round_, members=members, **described)  # type: ignore[arg-type]  # none of them is member or stream
 
     def _notified(self, members: int) -> Mapping[str, int]:
         """The rebalances so far of the processes each of which rebalances by itself when members come or go.

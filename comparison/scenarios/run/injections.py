@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comparison.scenarios.plan.faults import FAULTS, fault_named
 from comparison.scenarios.plan.step_names import name_of
+from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.run import link_faults, member_faults, membership_faults, network_faults, process_faults
 from comparison.scenarios.run.changes import sleep_until
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from comparison.scenarios.plan.faults import Given
     from comparison.scenarios.plan.step import MeasuredFault
-    from comparison.scenarios.plan.vocabulary import Heal, Hold, Inject, Settle
+    from comparison.scenarios.plan.vocabulary import At, Heal, Hold, Inject, Rate, Settle
     from comparison.scenarios.run.changes import Changes
     from comparison.scenarios.run.performer import Performer
 
@@ -75,9 +76,21 @@ class Injections:
     async def hold(self, step: Hold) -> None:
         await asyncio.sleep(step.ms / 1000)
 
+    async def at(self, step: At) -> None:
+        await sleep_until(self._changes.begun_s + step.ms / 1000)
+
+    async def rate(self, step: Rate) -> None:
+        self._changes.testbed.load.rate = step.per_second
+
     async def heal(self, step: Heal) -> None:
         """The last one that was injected first; the group settles when no fault is left that keeps it from that."""
-        await self.heal_and_settle(*(each for each in self._present if step.heals(each.fault, each.target)))
+        healed = [each for each in self._present if step.heals(each.fault, each.target)]
+        if step.commits:
+            for each in healed:
+                if each.fault == "freeze" and kind_of(each.target) is TargetKind.MEMBER:
+                    # Written to its input while it is frozen: the first thing that its application does is to commit.
+                    self._changes.members.commit_remembered(each.performer.target)
+        await self.heal_and_settle(*healed, waits=step.wait)
 
     async def settle(self, _: Settle) -> None:
         await self._settle()
@@ -151,11 +164,11 @@ class Injections:
         self._present.remove(present)
         self._changes.tracer.emit("fault_ended", fault=present.fault, target=present.performer.target)
 
-    async def heal_and_settle(self, *healed: InEffect) -> None:
+    async def heal_and_settle(self, *healed: InEffect, waits: bool = True) -> None:
         self._changes.enter_stage("heal")
         for each in reversed(healed):
             await self.undo(each)
-        if all(each.stays for each in self._present):
+        if waits and all(each.stays for each in self._present):
             await self._settle()
 
     # -- the end of the run --------------------------------------------------------------------------------------

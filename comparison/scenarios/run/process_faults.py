@@ -103,7 +103,8 @@ class Freeze(_OfProcess):
             self.broker.child.thaw()
         else:
             self.members.child(self.target).thaw()
-            self.members.view.take_back(self.target)
+            if not self.members.is_gone(self.target):  # it may have been killed meanwhile
+                self.members.view.take_back(self.target)
 
 
 class Restart(_OfProcess):

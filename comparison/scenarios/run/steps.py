@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from comparison.scenarios.plan.step import MeasuredFault, OwnStep
@@ -67,6 +68,12 @@ class Nemesis:
 
     async def perform(self, step: Step) -> None:
         """Perform one step to its end. Raises `WaitTimeout` when what it waits for does not come."""
+        is_first = self._before is None
+        await self._perform(step)
+        if is_first:
+            self._changes.begun_s = asyncio.get_running_loop().time()
+
+    async def _perform(self, step: Step) -> None:
         if step.comes_at_a_phase and not isinstance(self._before, Steady):
             await self._changes.wait_for_phase()
         self._before = step

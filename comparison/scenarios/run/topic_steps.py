@@ -28,6 +28,10 @@ class TopicSteps(StepPerformer):
         before = self._size_of(topic)
         after = step.partitions_after(before)
         detail: dict[str, object] = {"topic": topic, "before": before, "after": after}
+        if not step.wait:
+            self._changes.begin("partition-increase", members=self._members.present, detail=detail)
+            await self._have_grown(topic, after, self._testbed.grow_topic(topic, after))
+            return
         await self._grow("partition-increase", after, lambda: self._testbed.grow_topic(topic, after), detail)
 
     async def create_topic(self, step: CreateTopic) -> None:
@@ -76,12 +80,15 @@ class TopicSteps(StepPerformer):
         """Make a topic as large as that, and wait until the group has shared its new partitions out."""
 
         async def grow() -> None:
-            self._members.view.grow(await make())
-            self._testbed.tracer.emit("topic_wanted", topic=str(detail["topic"]), wanted=after)
+            await self._have_grown(str(detail["topic"]), after, make())
             age_s = self._configuration.metadata_age_ms / 1000
             await self._members.until_settled(self._changes.takeover_s + age_s + SEARCH_S)
 
         await self._changes.make(change, grow, members=self._members.present, detail=detail)
+
+    async def _have_grown(self, topic: str, after: int, growing: Awaitable[list[TopicPartition]]) -> None:
+        self._members.view.grow(await growing)
+        self._testbed.tracer.emit("topic_wanted", topic=topic, wanted=after)
 
     def _size_of(self, topic: str) -> int:
         return sum(tp.topic == topic for tp in self._testbed.partitions)

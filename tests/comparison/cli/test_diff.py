@@ -120,6 +120,13 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     assert "\\x1b[2J" in text
 
 
+@pytest.mark.parametrize("damaged", [[], {"versions": [1], "machine": 2, "command": {}}, {"command": [None, 3]}])
+def test_a_damaged_record_of_the_command_is_no_obstacle(slower: tuple[Path, Path], damaged: object) -> None:
+    for folder in slower:
+        write_json(folder / "command.json", damaged)
+    assert "settled after" in output_of(diff, *slower)
+
+
 def test_what_cannot_be_compared_is_refused_with_the_remedy(tmp_path: Path) -> None:
     one = kept(tmp_path / "a", designs=("eager", "static"))
     with pytest.raises(UserError, match=r"is in both\. Give two results of different runs"):

@@ -73,6 +73,7 @@ MEANT = [
     (["sweep", "grid-key.toml"], "seeds"),
     (["settings", "sesion.timeout.ms"], "session.timeout.ms"),
     (["settings", "--design", "egaer"], "eager"),
+    (["choose", "--design", "egaer"], "eager"),
     (["assign", "-s", "stiky", "--members", "C0", "--topics", "t=1"], "sticky"),
     (["assign", "--members", "C0", "--topics", "orders=1", "--subscribe", "C0=order"], "orders"),
     (["assign", "grop.toml"], "group.toml"),
@@ -138,6 +139,9 @@ WRONG = [
     ["assign", "--members", "C0", "--topics", "t"],
     ["assign", "--members", "C0", "--topics", "t=1", "--then", "fly", "C0"],
     ["assign", "text.toml"],
+    ["choose", "--deploys", "40/dya"],
+    ["choose", "--slowest-record", "2"],
+    ["choose", "--members", "0"],
     ["settings", "zebra"],
     ["fuzz", "--first", "0"],
     ["completion", "tcsh"],
@@ -149,6 +153,7 @@ CONSUMED = ("--design", "eager", "--group", "g", "--topic", "t")
 #: Commands with a path, which is not there.
 NOWHERE = [
     *([command, "{}"] for command in ("analyze", "describe", "diagram", "report", "trace", "sweep")),
+    ["choose", "--from", "{}"],
     *([command, "{}.toml"] for command in ("run", "compare", "sweep", "assign")),
     ["diff", "{}", "{}"],
     ["run", "crash", "--plugin", "{}.py"],

@@ -36,6 +36,7 @@ COMMANDS = (
     ["watch"],
     ["doctor"],
     ["assign"],
+    ["choose"],
 )
 
 

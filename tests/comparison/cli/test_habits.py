@@ -35,6 +35,7 @@ DOCUMENTS = [
     ["settings", "session.timeout.ms"],
     ["settings", "backoff", "--design", "zookeeper"],
     ["assign", "--members", "C0,C1", "--topics", "t=3"],
+    ["choose"],
     ["run", "crash", "--dry-run"],
     ["compare", "--smoke", "--dry-run"],
     ["sweep", "--grid", "scenario=join", "--dry-run"],

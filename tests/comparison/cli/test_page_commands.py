@@ -12,7 +12,7 @@ from tests.support.pages.typed_commands import commands, commands_in_text, parse
 ROOT = Path(__file__).parents[3]
 PAGES = (
     "README",
-    *(f"docs/{name}" for name in ("sources", "history", "results", "own-scenarios", "fuzzing", "settings")),
+    *(f"docs/{name}" for name in ("sources", "history", "results", "own-scenarios", "fuzzing", "settings", "choosing")),
 )
 COMMANDS = [
     pytest.param(command, id=f"{page}: {command}")

@@ -98,7 +98,18 @@ TO_STUBBORN: dict[Leaf, Sequence[str]] = {
 LOCAL: set[Leaf] = {
     *(
         (name,)
-        for name in ("scenarios", "settings", "report", "diff", "diagram", "trace", "describe", "assign", "completion")
+        for name in (
+            "scenarios",
+            "settings",
+            "report",
+            "diff",
+            "diagram",
+            "trace",
+            "describe",
+            "assign",
+            "choose",
+            "completion",
+        )
     ),
     ("broker", "status"),
 }

@@ -14,7 +14,6 @@ from rich.console import Console
 from comparison.cli.main import cli
 from comparison.cli.watch import _View
 from comparison.group_readers.columns import GroupSeen, Keeper, MemberRow, Part, PartitionRow
-from comparison.report.brief import render_brief
 from comparison.report.sweep.terminal import render_sweep
 from comparison.report.terminal import render
 from kernel.values import TopicPartition
@@ -37,7 +36,7 @@ def commanded(*arguments: str) -> Callable[[int], str]:
 
 
 def result(width: int) -> str:
-    text = render(every_design(), Console(width=width)) + render_brief(every_design(), Console(width=width))
+    text = render(every_design(), Console(width=width))
     return re.sub(r"[0-9]+(?=\sms\sper\sletter)", "", text)  # a chart has as many letters as fit
 
 

@@ -53,6 +53,11 @@ class _Writer:
         self._lanes[design].close(kind, member, at_ms, **_named(kind, what))
         yield from self._drained(design)
 
+    def marked(self, design: str, at_ms: int, style: str, label: str, text: str) -> Iterator[messages.IntervalChanged]:
+        """Something is done to m2."""
+        self._lanes[design].mark(at_ms, label, style, text, ["m2"])
+        yield from self._drained(design)
+
     def _drained(self, design: str) -> Iterator[messages.IntervalChanged]:
         return (messages.IntervalChanged(design=design, interval=each) for each in self._lanes[design].drained())
 
@@ -180,6 +185,7 @@ def _formed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
 def _cut(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     yield _member(design, "m2", messages.MemberState.CUT, _SHARES["m2"])
     yield from write.opened(design, messages.IntervalKind.FAULT, "m2", 12_000, "cut")
+    yield from write.marked(design, 12_000, "begin", "cut", "m2 is cut off from its authority")
     yield write.said(design, 12_000, messages.Severity.ACT, "m2 is cut off from its authority", members=("m2",))
 
 
@@ -202,6 +208,7 @@ def _taken_over(write: _Writer, design: str, *, two: bool) -> Iterator[messages.
 
 def _healed(write: _Writer, design: str) -> Iterator[messages.AnyChange]:
     yield from write.closed(design, messages.IntervalKind.FAULT, "m2", 25_000, "cut")
+    yield from write.marked(design, 25_000, "heal", "heal", "m2 reaches its authority again")
     yield _member(design, "m2", messages.MemberState.RUNNING)
     for partition in _SHARES["m2"]:
         yield from write.closed(design, messages.IntervalKind.DELIVERING, "m2", 25_000, partition)
@@ -237,6 +244,9 @@ class RecordedGame:
                 await asyncio.Event().wait()
         finally:
             self.watching -= 1
+
+    def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return ()
 
     async def command(self, command: c.AnyCommand) -> c.Answer:
         self.commands.append(command)

@@ -268,6 +268,36 @@ def test_what_is_done_by_hand_is_told() -> None:
     assert scene.group.rate == 300
 
 
+def test_what_is_done_and_what_comes_of_it_is_marked_in_the_lanes() -> None:
+    scene = two_members("zookeeper")
+    for at_ms, fault in ((1000, "freeze"), (2000, "cut"), (3000, "slow"), (4000, "step")):
+        scene.at(at_ms).fault(fault, "m2").at(at_ms + 500).healed(fault, "m2")
+    scene.at(5000).event("change_started", change="leave", round=1, members=1, detail={"targets": ["m2"]})
+    scene.at(5100).ended("m2", "leave").at(5200).ended("m1", "kill")
+    scene.at(6000).event("change_started", change="grow", round=1, members=3, detail={"targets": ["m3", "m4"]})
+    scene.event("change_started", change="partition-increase", round=2, members=3, detail={"before": 6, "after": 8})
+    scene.event("rate_set", rate=300).drain()
+    acts = [each for each in scene.group.intervals if each.kind is messages.IntervalKind.ACT]
+    assert [(each.from_ms, each.label, each.member, each.style) for each in acts] == [
+        (1000, "freeze", "m2", "begin"),
+        (1500, "continue", "m2", "heal"),
+        (2000, "cut", "m2", "begin"),
+        (2500, "heal", "m2", "heal"),
+        (3000, "slow", "m2", "begin"),
+        (3500, "full speed", "m2", "heal"),
+        (4000, "step", "m2", "begin"),
+        (4500, "last step", "m2", "heal"),
+        (5000, "leave", "m2", "begin"),
+        (5100, "left", "m2", "begin"),
+        (5200, "kill", "m1", "begin"),
+        (6000, "start", "m3+m4", "change"),
+        (6000, "+2 partitions", "", "change"),
+        (6000, "300/s", "", "change"),
+    ]
+    said = [each.text for each in scene.group.feed if each.severity is messages.Severity.ACT]
+    assert [each.text for each in acts] == said
+
+
 def test_the_end_of_the_game_is_no_part_of_it() -> None:
     scene = two_members("eager").event("stage_entered", stage="stop").at(1000)
     scene.owns("m1", kind="partitions_revoked").ended("m1", "stop")

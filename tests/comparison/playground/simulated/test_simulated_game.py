@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ from typing import Any
 import psutil
 from aiohttp import ClientSession, ClientTimeout
 
+from comparison.own_scenarios import why_not_judged
 from comparison.playground import messages
 from comparison.playground.messages import TimeState
 from comparison.playground.simulated.setting_up import prepared
 from comparison.playground.web.server import serving
+from comparison.scenarios.plan.scenario_file import read_scenario
+from comparison.scenarios.plan.vocabulary import Inject
 from kernel.waiting import until
 
 _WAIT_S = 120
@@ -44,6 +47,10 @@ class Page:
             said = await answer.json()
         assert said["accepted"] or said["reason"]
         return str(said["reason"])
+
+    def scenarios(self) -> Sequence[messages.SavedScenario]:
+        found: Sequence[messages.SavedScenario] = self._game.scenarios()
+        return found
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
         def reached() -> bool:
@@ -123,6 +130,13 @@ async def test_time_stands_still_goes_back_and_leads_to_the_same_again(tmp_path:
         await page.until_it(TimeState.PAUSED)
         assert [len(group.members) for group in page.now.groups] == [2, 3]
 
+        # As a scenario, without the kill, which was undone, and without what was refused.
+        assert await page.send(type="member", action="continue", member="m1", designs=["static"]) == "m1 is not frozen"
+        (saved,) = page.scenarios()
+        assert (saved.name, saved.designs, saved.steps, saved.left_out) == ("played-static.toml", ("static",), 1, 0)
+        assert saved.text.count('step = "inject"') == 1
+        assert 'fault = "join"' in saved.text
+
         for command, reason in (
             ({"type": "back", "to_ms": 99_000}, "99 s has not come yet: time can only go back"),
             ({"type": "same", "design": "eager", "other": "static"}, "static is shown already"),
@@ -139,10 +153,15 @@ async def test_a_game_that_is_stopped_in_virtual_time_is_analysed_with_what_is_s
         await page.until_it(TimeState.RUNNING)
         assert await page.send(type="anew", played=["static"]) == ""
         await page.until_it(TimeState.RUNNING)
+        assert await page.send(type="add-members", count=5) == ""
         assert await page.send(type="stop") == ""
         await until(lambda: page.now.status is messages.Status.ENDED, _WAIT_S, "the end")
         assert page.now.reason == "stopped on the page"
         bundle = Path(page.now.run_folder)
+        assert page.now.scenarios == (str(bundle / "played.toml"),)
+    scenario = read_scenario(bundle / "played.toml", why_not_judged).scenario
+    assert scenario.defaults.seed == 3
+    assert [step for step in scenario.steps if isinstance(step, Inject)] == [Inject("join", "group", {"count": 5})]
     assert [folder.name for folder in (bundle / "playground").iterdir()] == ["static"]
     assert [each["design"] for each in json.loads((bundle / "command.json").read_text())["runs"]] == ["static"]
     assert json.loads((bundle / "playground/static/run.json").read_text())["outcome"] == "complete"

@@ -94,3 +94,17 @@ def test_a_finished_group_ends_its_run(tmp_path: Path) -> None:
     assert last.ended == ""
     assert last.at_ns < 60_000 * MS
     assert b'"clock":"simulated"' in traces(tmp_path / "runs")["m1.jsonl"]
+
+
+def test_as_much_is_added_as_there_is_room_for(tmp_path: Path) -> None:
+    more = Give(command=commands.AddPartitions(count=6))
+    lines: list[Asked] = [GoOn(until_ns=1000 * MS)]
+    for at_ms in range(1100, 1600, 100):
+        lines += [more, GoOn(until_ns=at_ms * MS)]
+
+    said = [(reply.remark, reply.refusal) for reply in asked(tmp_path / "runs", "eager", lines)[3::2]]
+
+    assert said == [("", "")] * 3 + [
+        ("added 4 of 6: the most is 24", ""),
+        ("", "the topic has 24 partitions; the maximum is 24"),
+    ]

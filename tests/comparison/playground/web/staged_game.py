@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ class StagedGame:
         self.now = first
         self.commands: list[commands.AnyCommand] = []
         self.answers: list[commands.Answer] = []  #: to the next commands; the others are accepted
+        self.saved: list[messages.SavedScenario] = []
         self.watching = 0
         self.received = 0  #: items that subscribers were given
         self._kept = kept
@@ -81,6 +82,9 @@ class StagedGame:
         if after == self.now.seq:
             return None
         return next((each for each in self._increments if after is not None and each.seq == after + 1), self.now)
+
+    def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return self.saved
 
     async def command(self, command: commands.AnyCommand) -> commands.Answer:
         self.commands.append(command)

@@ -107,7 +107,7 @@ def test_slow_member_gets_its_full_speed_back(browser: Any) -> None:
 
 def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        alone = page.get_by_label("its own column alone")
+        alone = page.get_by_label("their column")
         for choose in (alone.check, lambda: page.keyboard.press("b")):
             card(page, "eager", "m2").get_by_role("button", name="Kill: m2 in zookeeper and eager", exact=True).click()
             sent(game, commands.ActOnMember(action=Action.KILL, member="m2"))
@@ -146,7 +146,7 @@ def test_the_groups_buttons_act_on_all_of_it(browser: Any) -> None:
         for button, command in OF_THE_GROUP.items():
             group.get_by_role("button", name=button).click()
             sent(game, command)
-        page.get_by_label("its own column alone").check()
+        page.get_by_label("their column").check()
         for button, command in OF_THE_GROUP.items():
             group.get_by_role("button", name=f"{button} in zookeeper").click()
             sent(game, replace(command, designs=("zookeeper",)))
@@ -340,7 +340,7 @@ def test_keys_are_listed_and_can_be_turned_off(browser: Any) -> None:
 
 def test_lanes_show_as_much_time_as_is_chosen(browser: Any) -> None:
     with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
-        bar = column(page, "zookeeper").locator(".both").first
+        bar = column(page, "zookeeper").locator(".lane-plot .both").first
         page.keyboard.press("h")
         before = bar.bounding_box()["width"]
         page.get_by_label("Lanes show").select_option("30 s")

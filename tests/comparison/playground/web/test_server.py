@@ -270,3 +270,18 @@ async def test_report_is_served_once_it_is_there(tmp_path):
             assert answer.content_type == "text/html"
             assert "connect-src" not in answer.headers["Content-Security-Policy"]
             assert await answer.text() == "<h1>What was found</h1>"
+
+
+async def test_scenarios_are_listed_and_kept_by_their_names():
+    async with staged() as (game, _, client):
+        given = {"name": "played.toml", "designs": ("eager",), "steps": 2, "left_out": 1, "command": "run it"}
+        game.saved = [messages.SavedScenario(**given, text="name = 1\n")]
+        async with client.get("scenarios") as answer:
+            assert await answer.json() == [{**given, "designs": ["eager"], "text": ""}]
+        async with client.get("played.toml") as answer:
+            assert await answer.text() == "name = 1\n"
+            assert answer.headers["Content-Disposition"] == 'attachment; filename="played.toml"'
+            assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        for name in ("other.toml", "x/played.toml", "../played.toml"):
+            async with client.get(name) as answer:
+                assert answer.status == 404

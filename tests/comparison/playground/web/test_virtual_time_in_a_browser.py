@@ -15,7 +15,7 @@ from tests.support.pages.browser import DESKTOP, PHONE
 from tests.support.pages.playground import CUT, RUNNING, TWO_DELIVER, column, example_at, opened
 
 SIMULATION = messages.Simulation(
-    seed=7, designs=("zookeeper", "server", "eager", "static"), beside=3, time=TimeState.PAUSED, speed=2
+    seed=7, designs=("zookeeper", "server", "eager", "static"), time=TimeState.PAUSED, speed=2
 )
 
 

@@ -79,7 +79,7 @@ def test_page_loads_nothing_runs_nothing_and_is_well_formed() -> None:
     names = {name for name, _ in parser.elements}
     assert not names & {"script", "link", "img", "iframe", "object", "base", "form"}
     policies = [a["content"] for name, a in parser.elements if a.get("http-equiv") == "Content-Security-Policy"]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"]
     assert not [a for _, a in parser.elements if any(name.startswith("on") for name in a)]
     links = {a["href"] for name, a in parser.elements if name == "a"}
     assert links <= {f"#{a['id']}" for _, a in parser.elements if "id" in a}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from comparison.scenarios.plan.vocabulary import Heal, Inject, Settle
+from comparison.scenarios.plan.vocabulary import At, Heal, Inject, Settle
 from comparison.scenarios.run import injections
 from comparison.scenarios.run.injections import Injections
 from comparison.scenarios.run.link_faults import Cable
@@ -81,6 +81,27 @@ def test_faults_are_healed_in_reverse_and_the_group_settles_when_none_is_left(mo
     run.done.clear()
     run.perform(Heal())
     assert run.done == ["stage heal", "heal m2", "heal m1", "settle"]
+
+
+def test_a_heal_that_waits_for_nobody_may_have_a_frozen_member_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch)
+    run.changes.members.commit_remembered = lambda name: run.done.append(f"commit {name}")
+    run.perform(Inject("freeze", "owner"), Inject("freeze", "broker-1"), Inject("slow", "m3"))
+    run.done.clear()
+    run.perform(Heal(wait=False, commits=True))
+    assert run.done == ["commit m2", "stage heal", "heal m3", "heal broker-1", "heal m2"]
+
+
+def test_a_moment_counts_from_the_end_of_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, slept = Run(monkeypatch), list[float]()
+
+    async def sleep_until(loop_s: float) -> None:
+        slept.append(loop_s)
+
+    monkeypatch.setattr(injections, "sleep_until", sleep_until)
+    run.changes.begun_s = 100.0
+    asyncio.run(run.injections.at(At(12_340)))
+    assert slept == [112.34]
 
 
 def test_a_fault_that_is_over_at_once_ends_in_the_trace_and_leaves_nothing_to_heal(

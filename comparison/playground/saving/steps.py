@@ -1,0 +1,165 @@
+"""What was played in a group as steps of a scenario: each command is steps, or has a reason why none says it. Pure.
+
+Steps wait for nothing but their moments (`At`), which count from the end of the first one, as the game's do from when
+its groups had formed. So what a group needs for one change delays none of the later ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.playground import commands
+from comparison.playground.commands import MemberAction
+from comparison.scenarios.plan.sequence import objections
+from comparison.scenarios.plan.step import Step
+from comparison.scenarios.plan.vocabulary import AddPartitions, At, Form, Heal, Inject, Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from comparison.playground.messages import Limits
+    from comparison.scenarios.plan.scenario import Scenario
+
+MS_PER_S = 1000
+_STEPPING = "no step of a scenario holds a member before its ZooKeeper operations"
+
+
+class Act(NamedTuple):
+    """A command that a group accepted, and when, since the game began."""
+
+    at_ms: int
+    command: commands.GroupCommand
+
+
+class Left(NamedTuple):
+    """What no step says: before which step it was done, in words with the reason."""
+
+    before: int
+    text: str
+
+
+class Steps(NamedTuple):
+    """The steps of a game, and what they leave out."""
+
+    steps: tuple[Step, ...]
+    left: tuple[Left, ...]
+
+
+def steps_of(acts: Sequence[Act], begun_ms: int, until_ms: int, around: Scenario, limits: Limits) -> Steps:
+    """The steps of these acts, in their order, in a game whose groups had formed at `begun_ms`.
+
+    They last until `until_ms`, and are those of a scenario that is as `around` in everything else. What was done before
+    the groups had formed comes at once when they have.
+    """
+    writer = _Writer(around, limits)
+    for act in acts:
+        writer.write(act, max(0, act.at_ms - begun_ms))
+    return Steps((*writer.steps, At(max(0, until_ms - begun_ms))), tuple(writer.left))
+
+
+#: Steps, or why no step says a command.
+_Found = list[Step] | str
+
+
+class _Writer:
+    """Knows who is away, by which fault, and what is in effect."""
+
+    def __init__(self, around: Scenario, limits: Limits) -> None:
+        self._around, self._limits = around, limits
+        self._places, self._partitions = around.defaults.members, around.defaults.partitions
+        self._gone: dict[str, str] = {}  #: the fault that a start heals, by place
+        self._present: dict[tuple[str, str], str] = {}  #: fault and place -> target
+        self.steps: tuple[Step, ...] = (Form(),)
+        self.left: list[Left] = []
+        self._actions: Mapping[MemberAction, Callable[[str, commands.ActOnMember], _Found]] = {
+            MemberAction.START: self._start,
+            MemberAction.LEAVE: self._leave,
+            MemberAction.KILL: self._kill,
+            MemberAction.FREEZE: lambda member, _: [self._inject("freeze", member, member)],
+            MemberAction.CONTINUE: lambda member, _: self._heal("freeze", member, commits=True),
+            MemberAction.CUT: lambda member, _: [self._inject("cut", member, f"{member}->authority")],
+            MemberAction.HEAL: lambda member, _: self._heal("cut", member),
+            MemberAction.SLOW: self._slow,
+        }
+
+    def write(self, act: Act, at_ms: int) -> None:
+        found = self._steps(act.command)
+        if not isinstance(found, str):
+            steps = (*self.steps, At(at_ms), *found)
+            objection = next(objections(replace(self._around, steps=steps), self._around.defaults), None)
+            if objection is None:
+                self.steps = steps
+                return
+            found = objection.why
+        self.left.append(Left(len(self.steps), f"at {at_ms / MS_PER_S:g} s, {told(act.command)}: {found}"))
+
+    def _steps(self, command: commands.GroupCommand) -> _Found:
+        match command:
+            case commands.ActOnMember():
+                return self._actions[command.action](command.member, command)
+            case commands.AddMembers():
+                count = min(command.count, self._limits.members - self._places)
+                if count < 1:
+                    return "there was no room for more"
+                self._places += count
+                return [Inject("join", "group", {"count": count})]
+            case commands.AddPartitions():
+                more = min(command.count, self._limits.partitions - self._partitions)
+                if more < 1:
+                    return "there was no room for more"
+                self._partitions += more
+                return [AddPartitions(more=more, wait=False)]
+            case commands.SetRate():
+                return [Rate(command.per_second)]
+            case commands.SetStepping() | commands.LetGo():
+                return _STEPPING
+
+    # -- members -----------------------------------------------------------------------------------------------------
+
+    def _inject(self, fault: str, member: str, target: str, **parameters: int | str) -> Step:
+        self._present[fault, member] = target
+        return Inject(fault, target, parameters)
+
+    def _heal(self, fault: str, member: str, *, commits: bool = False) -> list[Step]:
+        target = self._present.pop((fault, member), "")
+        return [Heal(fault, target, wait=False, commits=commits)] if target else []
+
+    def _start(self, member: str, _: commands.ActOnMember) -> _Found:
+        fault = self._gone.pop(member, "")
+        if not fault:
+            return "it had ended by itself, and a start heals only what a step has ended"
+        return [Heal(fault, member, wait=False)]
+
+    def _leave(self, member: str, _: commands.ActOnMember) -> list[Step]:
+        self._gone[member] = "leave"
+        return [*self._heal("slow-record", member), Inject("leave", member)]
+
+    def _kill(self, member: str, _: commands.ActOnMember) -> list[Step]:
+        """A cut is healed before, as in the game; a process that is frozen dies frozen."""
+        self._gone[member] = "kill"
+        before = [*self._heal("cut", member), *self._heal("slow-record", member)]
+        return [*before, Inject("kill", member), *self._heal("freeze", member)]
+
+    def _slow(self, member: str, command: commands.ActOnMember) -> list[Step]:
+        before = self._heal("slow-record", member)
+        if not command.delay_ms:
+            return before
+        return [*before, self._inject("slow-record", member, member, per_record_ms=command.delay_ms)]
+
+
+def told(command: commands.GroupCommand) -> str:
+    """A command in a few words."""
+    match command:
+        case commands.ActOnMember():
+            return f"{command.action} {command.member}"
+        case commands.AddMembers():
+            return f"add {command.count} members"
+        case commands.AddPartitions():
+            return f"add {command.count} partitions"
+        case commands.SetRate():
+            return f"produce {command.per_second} records a second"
+        case commands.SetStepping():
+            return f"{'step' if command.on else 'step no more:'} {command.member}"
+        case commands.LetGo():
+            return f"let {command.member} go"

@@ -1,0 +1,222 @@
+"""What a week costs is added up from single events, by properties of the sums and of their ranges."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import ceil
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from msgspec.structs import astuple
+
+from comparison.choosing.advice import MEMBERS_MAX, PARTITIONS_MAX
+from comparison.choosing.answer import choice_of
+from comparison.choosing.choice import EVENTS, Chooser, DesignCosts, Figure, Group, Tolerated
+from comparison.choosing.costs import MEASURES, REPEATS, STANDSTILL, Bounds, CostCell, Costs, Margin, is_used
+from comparison.scenarios.plan.parameters import RANGES
+from kernel.designs import CONSUMER, DELAYED, EAGER, ZOOKEEPER
+
+MEMBERS, PARTITIONS, RATE = (2, 8), (10, 40), 10**9  # records follow each other at once
+CORNERS = tuple(product(MEMBERS, PARTITIONS))
+SLOW_S = (0, 1, 4)
+SCENARIOS = ("rolling-restart", "crash", "join", "leave", "pause", "slow-record-1s", "slow-record-4s")
+NOTHING: dict[str, float] = {}
+
+amounts = st.floats(0, 1e4)
+bounds = st.lists(amounts, min_size=3, max_size=3).map(sorted).map(lambda three: Bounds(*three))
+counts = st.dictionaries(st.sampled_from([each.name for each in EVENTS]), st.floats(0.01, 1000))
+
+
+def cell(
+    scenario: str, members: int, partitions: int, found: Bounds, *, design: str = EAGER, failed: int = 0
+) -> CostCell:
+    assert is_used(scenario)
+    figures = {each.metric: found for each in MEASURES}
+    return CostCell(
+        scenario=scenario, design=design, members=members, partitions=partitions, runs=3, failed=failed, figures=figures
+    )
+
+
+def table(*cells: CostCell, interval_s: float = 0.0) -> Costs:
+    """With intervals of 0 s the moment of an event makes no difference, but for requests."""
+    return Costs(
+        command=["sweep"],
+        made="",
+        versions={},
+        simulated=True,
+        seeds=[1],
+        rate=RATE,
+        heartbeat_s=interval_s,
+        commit_s=interval_s,
+        cells=list(cells),
+    )
+
+
+tables = st.builds(
+    lambda drawn, interval_s: table(*(cell(*place, each) for place, each in drawn.items()), interval_s=interval_s),
+    st.fixed_dictionaries(dict.fromkeys(product(SCENARIOS, MEMBERS, PARTITIONS), bounds)),
+    st.floats(0, 20),
+)
+groups = st.builds(
+    Group,
+    members=st.integers(*MEMBERS),
+    partitions=st.integers(*PARTITIONS),
+    rate=st.floats(0, 1e4),
+    slowest_record_s=st.floats(SLOW_S[0], SLOW_S[-1]),
+)
+AT_A_CORNER = Group(members=2, partitions=10, rate=RATE, slowest_record_s=1)
+
+
+def three(figure: Figure) -> tuple[float, ...]:
+    assert figure.bounds is not None
+    return astuple(figure.bounds)
+
+
+def week(costs: Costs, group: Group, events: dict[str, float], tolerated: Tolerated | None = None) -> DesignCosts:
+    return Chooser(costs).week(EAGER, group, events, tolerated or Tolerated())
+
+
+@given(tables, groups, counts, st.sampled_from([each.name for each in EVENTS]))
+def test_more_of_an_event_never_costs_less(costs: Costs, group: Group, events: dict[str, float], name: str) -> None:
+    fewer, more = (week(costs, group, each) for each in (events, {**events, name: events.get(name, 0) + 1}))
+    for metric, figure in fewer.figures.items():
+        before, after = figure.bounds, more.figures[metric].bounds
+        assert before is not None
+        assert after is not None
+        assert after.low >= before.low
+        assert after.high >= before.high
+        assert after.middle >= before.middle
+
+
+@given(tables, st.sampled_from(["leave", "pause", "join", "rolling-restart"]), st.sampled_from(list(CORNERS)))
+def test_one_event_at_a_value_that_was_run_has_its_runs_in_its_range(
+    costs: Costs, scenario: str, corner: tuple[int, int]
+) -> None:
+    (name,) = (each.name for each in EVENTS if each.scenarios == (scenario,))
+    group = Group(members=corner[0], partitions=corner[1], rate=RATE, slowest_record_s=0)
+    (made,) = (each for each in costs.cells if (each.scenario, each.members, each.partitions) == (scenario, *corner))
+    moment_s = costs.heartbeat_s + corner[1] / RATE
+    margins = {
+        Margin.INTERVAL: moment_s,
+        Margin.PARTITIONS: moment_s * ceil(corner[1] / corner[0]),
+        Margin.MOVES: ceil(corner[1] / corner[0]),
+        Margin.RECORDS: costs.commit_s * RATE / corner[0],
+        Margin.REQUESTS: corner[0],
+    }
+    found = week(costs, group, {name: 1}).figures
+    for measure in MEASURES:
+        runs, stated, margin = made.figures[measure.metric], found[measure.metric], margins[measure.margin]
+        if measure.margin in (Margin.RECORDS, Margin.MOVES) and not runs.high:
+            margin = 0.0
+        assert three(stated) == pytest.approx((max(0.0, runs.low - margin), runs.middle, runs.high + margin), abs=1e-6)
+        assert stated.runs == made.runs
+
+
+@given(tables, groups, counts)
+def test_range_has_its_middle_inside_and_the_runs_around_the_input(
+    costs: Costs, group: Group, events: dict[str, float]
+) -> None:
+    for figure in week(costs, group, events).figures.values():
+        assert figure.bounds is not None
+        low, middle, high = figure.bounds.low, figure.bounds.middle, figure.bounds.high
+        assert low <= middle * (1 + 1e-9) + 1e-9
+        assert middle <= high * (1 + 1e-9) + 1e-9
+    (deploys,) = (week(costs, group, {"deploys": 1}).figures[STANDSTILL].bounds,)
+    corners = [each.figures[STANDSTILL] for each in costs.cells if each.scenario == "rolling-restart"]
+    assert deploys is not None
+    moment_s = costs.heartbeat_s + group.partitions / RATE
+    assert max(0.0, min(each.low for each in corners) - moment_s) <= deploys.low + 1e-9
+    assert deploys.high <= max(each.high for each in corners) + moment_s + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"members": 1}, "deploys: members 1 is not within 2 to 8"),
+        ({"members": 9}, "deploys: members 9 is not within 2 to 8"),
+        ({"partitions": 41}, "deploys: partitions 41 is not within 10 to 40"),
+        ({"slowest_record_s": 4.5}, "slow-joins: slowest record, s: 4.5 is not within 0 to 4"),
+    ],
+)
+def test_nobody_can_say_outside_of_what_was_run(changed: dict[str, float], why: str) -> None:
+    costs = table(*(cell(*place, Bounds(1, 2, 3)) for place in product(SCENARIOS, MEMBERS, PARTITIONS)))
+    group = Group(**{**{"members": 4, "partitions": 20, "rate": RATE, "slowest_record_s": 2.0}, **changed})
+    found = choice_of(costs, group, {"deploys": 1, "slow-joins": 1}, Tolerated(repeats=0), designs=[EAGER])
+    figure = found.designs[0].figures[REPEATS]
+    assert figure.bounds is None
+    assert figure.why == why
+    assert found.designs[0].meets is None
+    assert found.advice.startswith("Nobody can say")
+    assert found.answered_by == (
+        f"rebalance-lab sweep --simulated --grid scenario=rolling-restart,slow-record-{group.slowest_record_s:g}s.toml "
+        f"--grid design=eager --grid members={group.members} --grid partitions={group.partitions} --seeds 2 "
+        "-o runs/choice"
+    )
+
+
+def test_no_sweep_of_whole_groups_is_larger_than_a_run_may_be() -> None:
+    assert (RANGES["members"][1], RANGES["partitions"][1]) == (MEMBERS_MAX, PARTITIONS_MAX)
+    group = Group(members=MEMBERS_MAX + 1, partitions=20, rate=RATE, slowest_record_s=0)
+    assert choice_of(table(cell("leave", 2, 10, Bounds(1, 2, 3))), group, {"leaves": 1}, Tolerated()).answered_by == ""
+
+
+def test_nobody_can_say_where_a_run_failed_or_there_is_none() -> None:
+    failed = cell("crash", 2, 10, Bounds(1, 2, 3), failed=1)
+    costs = table(failed, cell("join", 2, 10, Bounds(1, 2, 3)))
+    figure = week(costs, AT_A_CORNER, {"crashes": 1}).figures[STANDSTILL]
+    assert figure.why == "crashes: 1 of 4 runs of crash with 2 members and 10 partitions failed"
+    nowhere = week(costs, AT_A_CORNER, {"leaves": 1}).figures[STANDSTILL]
+    assert nowhere.why == "leaves: no run of leave"
+
+
+def test_partitions_and_records_are_scaled_and_the_longest_standstill_is_not() -> None:
+    costs = table(*(cell("join", 2, partitions, Bounds(10, 20, 40)) for partitions in PARTITIONS))
+    twice = Group(members=2, partitions=20, rate=2 * RATE, slowest_record_s=0)
+    found = week(costs, twice, {"joins": 3}).figures
+    assert three(found[REPEATS]) == pytest.approx((60, 120, 240))
+    assert three(found[STANDSTILL]) == pytest.approx((10, 20, 40))
+    low, _, high = three(found["standstill_partition_s"])
+    assert (low, high) == pytest.approx((3 * 10 * 20 / 40, 3 * 40 * 20 / 10))
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "meets", "because"),
+    [
+        (Tolerated(), True, ""),
+        (Tolerated(repeats=3, standstill_s=3.01), True, ""),
+        (Tolerated(standstill_s=2.5), None, "longest standstill, s: up to 3, 2.5 tolerated"),
+        (Tolerated(standstill_s=0.5), False, "longest standstill, s: 1 at least, 0.5 tolerated"),
+        (Tolerated(standstill_s=0.5, repeats=2), False, "longest standstill, s: 1 at least, 0.5 tolerated"),
+    ],
+)
+def test_what_is_tolerated_is_met_by_the_whole_range(tolerated: Tolerated, meets: bool | None, because: str) -> None:
+    found = week(table(cell("leave", 2, 10, Bounds(1, 2, 3))), AT_A_CORNER, {"leaves": 1}, tolerated)
+    assert (found.meets, found.because) == (meets, because)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        (
+            {EAGER: (5, 6, 7), CONSUMER: (1, 2, 3)},
+            "Choose consumer: of 2 designs of today's consumers that meet what you tolerate, its partitions stand "
+            "still least, about 2 (1 to 3) partition-s a week. Next is eager with 6 (5 to 7).",
+        ),
+        (
+            {EAGER: (2, 4, 6), CONSUMER: (1, 3, 5), ZOOKEEPER: (0, 1, 2), DELAYED: (8, 8, 8)},
+            "Choose consumer: of 2 designs of today's consumers that meet what you tolerate, its partitions stand "
+            "still least, about 3 (1 to 5) partition-s a week. Its range overlaps with that of eager: between these "
+            "the runs do not decide. zookeeper stands still less, 1 (0 to 2), but no consumer of today's clients has "
+            "it.",
+        ),
+        (
+            {ZOOKEEPER: (0, 1, 2)},
+            "No design of today's consumers meets what you tolerate in these runs: tolerate more, have fewer of the "
+            "events, or sweep with other timers and choose --from that.",
+        ),
+    ],
+)
+def test_advice_names_a_design_of_today_and_its_reason(bounds: dict[str, tuple[float, ...]], expected: str) -> None:
+    costs = table(*(cell("leave", 2, 10, Bounds(*each), design=design) for design, each in bounds.items()))
+    assert choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated()).advice == expected

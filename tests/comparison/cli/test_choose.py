@@ -1,0 +1,112 @@
+"""`choose`: what is asked, what is printed at any width, exit codes, own sweeps, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from comparison.choosing.choice import EVENTS
+from comparison.choosing.costs import MEASURES
+from comparison.cli.choose import choose
+from comparison.exits import Exit
+from comparison.results.sweep import SWEEP_DATA
+from comparison.run_folder import write_json
+from kernel.designs import DESIGN_NAMES
+from tests.support.commands.called import code_of, output_of
+from tests.support.runs.sweeps import data_of, plan_of, result_of
+
+DAY = ("--deploys", "40/day", "--members", "12", "--partitions", "48", "--slowest-record", "2s")
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_answer_fits_the_screen_with_a_row_for_each_design(columns: int) -> None:
+    said = output_of(choose, *DAY, columns=columns)
+    assert max(cell_len(line) for line in said.splitlines()) <= columns
+    blocks = {line.split()[0] for line in said.splitlines() if line and line.split()[0] in DESIGN_NAMES}
+    assert blocks == set(DESIGN_NAMES)
+    text = " ".join(said.split())
+    assert text.startswith(
+        "A week of 12 members with 48 partitions and 200 records/s, slowest record 2 s: 280 deploys, 1 crash, "
+        "1 slow join. Tolerated: anything."
+    )
+    assert "Choose " in text
+    assert "Left out: - live machines" in text
+
+
+def test_command_that_is_printed_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--crashes", "2/month", "--tolerated-repeats", "1000/day", "--tolerated-standstill", "30s")
+    assert code_of("choose", *DAY, *given, "--format", "json") == Exit.AS_EXPECTED
+    found = msgspec.json.decode(capsys.readouterr().out)
+    again = found["command"].split()[1:]
+    assert code_of(*again, "--format", "json") == Exit.AS_EXPECTED
+    assert msgspec.json.decode(capsys.readouterr().out) == found
+    assert all(f"--{each.name}" in again for each in EVENTS)
+    assert [each["design"] for each in found["designs"]] == list(DESIGN_NAMES)
+    for design in found["designs"]:
+        assert design["figures"].keys() == {each.metric for each in MEASURES}
+        assert all(figure["runs"] > 0 for figure in design["figures"].values())
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (("--tolerated-standstill", "1h"), Exit.AS_EXPECTED, "Choose "),
+        (("--tolerated-standstill", "1ms"), Exit.NOT_AS_EXPECTED, "No design of today's consumers meets"),
+        (("--members", "100"), Exit.UNKNOWN, "deploys: members 100 is not within"),
+        (("--slowest-record", "1h"), Exit.UNKNOWN, "slow-joins: slowest record, s: 3600 is not within"),
+    ],
+)
+def test_exit_code_says_whether_a_design_meets_what_is_tolerated(given: tuple[str, ...], code: Exit, said: str) -> None:
+    text = " ".join(output_of(choose, *DAY, *given, code=code).split())
+    assert said in text
+    assert ("This sweep would answer it" in text) is (code == Exit.UNKNOWN)
+    assert (text.count("cannot say") >= len(DESIGN_NAMES)) is (code == Exit.UNKNOWN)
+
+
+@pytest.fixture
+def own_sweep(tmp_path: Path) -> Path:
+    """Of one scenario in two designs; one is worse, and its name is an attempt to be more than text."""
+    plan = plan_of("scenario=leave", "design=eager,consumer", "members=2,4", "partitions=8,16", seeds=2, simulated=True)
+    data = data_of(
+        plan,
+        lambda run: result_of(
+            {
+                each.metric: (2.0 if run.cell.design == "eager" else 1.0) + run.seed
+                for each in MEASURES
+                if each.metric != "authority_requests"
+            }
+        ),
+    )
+    folder = tmp_path / "own<b>"
+    folder.mkdir()
+    write_json(folder / SWEEP_DATA, data)
+    return folder
+
+
+def test_own_sweep_replaces_the_kept_table(own_sweep: Path) -> None:
+    given = ("--deploys", "0", "--crashes", "0", "--slow-joins", "0", "--leaves", "2/week", "--members", "3")
+    said = output_of(choose, *given, "--partitions", "8", "--from", own_sweep, columns=200)
+    assert "Choose consumer: of 2 designs" in said
+    assert f"--from '{own_sweep}'" in said
+    rows = [line.split() for line in said.splitlines() if line.startswith(("eager", "consumer"))]
+    assert [row[:3] for row in rows[:2]] == [["eager", "3.5", "7"], ["consumer", "2.5", "5"]]
+    assert "cannot say: leaves: not known of every run of leave" in said  # the requests, of which there are none
+
+
+def test_own_sweep_without_the_event_cannot_say(own_sweep: Path) -> None:
+    said = output_of(choose, "--members", "3", "--partitions", "8", "--from", own_sweep, code=Exit.UNKNOWN, columns=200)
+    assert "all: cannot say: deploys: no run of rolling-restart" in said
+
+
+def test_page_has_the_same_answer_and_escapes_what_it_is_given(own_sweep: Path, tmp_path: Path) -> None:
+    given = ("--deploys", "0", "--crashes", "0", "--slow-joins", "0", "--leaves", "2/week", "--members", "3")
+    output_of(choose, *given, "--partitions", "8", "--from", own_sweep, "--html", "choice.html")
+    page = (tmp_path / "choice.html").read_text()
+    assert "Choose consumer: of 2 designs" in page
+    assert "own&lt;b&gt;" in page
+    assert "<b>" not in page
