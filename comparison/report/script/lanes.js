@@ -30,12 +30,16 @@ class Lanes {
   }
 
   show() {
+    this.paint();
+    tellFilter(this);
+  }
+
+  paint() {
     const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members', { widths } = this;
     for (const block of this.blocks) {
       const width = widths.get(block.run);
       if (width && !block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
     }
-    tellFilter(this);
   }
 
   crowd() {

@@ -35,7 +35,7 @@ function choosing(lanes) { // what is chosen, by the columns' anchors
     remember(lanes);
   }));
   for (const run of lanes.runs) { // also told of each that is open from the beginning: then nothing has been painted anew yet
-    if ('open' in run) run.addEventListener('toggle', () => { if (run.open && lanes.made) lanes.show(); });
+    if ('open' in run) run.addEventListener('toggle', () => { if (run.open && lanes.made) lanes.paint(); });
   }
 }
 
