@@ -56,7 +56,7 @@ def bounds_of(given: Iterable[str]) -> list[Bound]:
 def _bound(text: str) -> Bound:
     name, equals, value = text.rpartition("=")
     if equals and name not in METRICS:
-        raise ConfigurationError(unknown("figure", name, METRICS))
+        raise ConfigurationError(_unknown(name))
     number = value.removesuffix("%")
     try:
         allowed = float(number)
@@ -72,6 +72,15 @@ def _bound(text: str) -> Bound:
     return Bound(
         figure=name or ALL, share=allowed / 100 if is_share else None, by=None if is_share else allowed, text=value
     )
+
+
+def _unknown(name: str) -> str:
+    """The complaint about a name that is none; a figure may be meant by what reports call it."""
+    called = name.partition("_")[0].lower()
+    meant = [each for each, metric in METRICS.items() if called and metric.label.startswith(called)]
+    if meant:
+        return f"unknown figure {name!r}. Did you mean {meant[0]!r}?"
+    return unknown("figure", name, METRICS)
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ _NOT_SHOWN = (
 )
 CLOCK, SEEDS, REPEATS = "clock", "seeds", "repeats"
 IMPLEMENTATION, MACHINE = "implementation", "machine"
-NOT_SET = "not set"
+NOT_SET = "default"
 
 
 class Circumstance(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,16 +64,17 @@ def _circumstances(difference: Difference) -> Iterator[RenderableType]:
         for command in side.commands:
             yield Padding(Text(shlex.join(command), style="dim"), (0, 0, 0, 2))
     pairs = [pair.place for pair in difference.pairs]
-    columns = [
-        Column(heading="what differs", is_label=True, wraps=True, narrowest=_LABELS),
-        *(Column(heading=side.name, wraps=True, narrowest=_VALUES) for side in sides),
-    ]
-    places = [where_of(each.where, pairs) for each in difference.circumstances]
-    if any(places):
-        columns.append(Column(heading="in", wraps=True, narrowest=_VALUES))
-    table = TextTable(columns, is_framed=True)
-    for each, place in zip(difference.circumstances, places, strict=True):
-        table.add(each.what, each.before, each.after, *([place] if any(places) else []))
+    # Both values in one column: names of settings are long, and a table in blocks would part the values.
+    table = TextTable(
+        [
+            Column(heading="what differs", is_label=True, wraps=True, narrowest=_LABELS),
+            Column(heading=f"{difference.before.name} → {difference.after.name}", wraps=True, narrowest=_VALUES),
+        ],
+        is_framed=True,
+    )
+    for each in difference.circumstances:
+        place = where_of(each.where, pairs)
+        table.add(each.what, f"{each.before} → {each.after}{f' ({place})' if place else ''}")
     if difference.circumstances:
         yield table
     else:
@@ -85,7 +86,7 @@ def _circumstances(difference: Difference) -> Iterator[RenderableType]:
 
 def _pair(difference: Difference, pair: PairDifference, *, with_all: bool) -> Iterator[RenderableType]:
     before, after = pair.repeats
-    repeats = counted(before, "run") if before == after else f"{before} and {counted(after, 'run')}"
+    repeats = counted(before, "run") if before == after else f"{before} and {after} runs"
     yield Heading(Text.assemble((str(pair.place), "bold"), f"  {repeats}"))
     for texts in (promises_of(pair), checks_of(pair, Sides(difference.before.name, difference.after.name))):
         for text, is_worse in texts:

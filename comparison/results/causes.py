@@ -17,3 +17,17 @@ class Cause(StrEnum):
     FAULT = "fault"  #: another fault of its owner
     REFUSED = "fetch refused"  #: a broker refused to let it be fetched, or could not be reached
     UNKNOWN = "unknown"
+
+
+#: What each says of a partition, in a sentence.
+WORDS = {
+    Cause.PAUSED: "the application had paused it",
+    Cause.NO_LEADER: "no broker led it",
+    Cause.REBALANCE: "its owner or its group was in a rebalance",
+    Cause.FROZEN: "its owner was frozen",
+    Cause.SLOW: "its owner took long over a record",
+    Cause.NO_OWNER: "no member claimed it",
+    Cause.FAULT: "its owner had a fault",
+    Cause.REFUSED: "a broker refused to let it be fetched, or could not be reached",
+    Cause.UNKNOWN: "the trace does not say why",
+}

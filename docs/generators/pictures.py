@@ -34,7 +34,7 @@ HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
 GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Wide enough for what is beside each other, narrow enough to be read in a README.
-_VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1180, "height": 720}
+_VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1340, "height": 760}
 _NOT_SHOWN = ".lanes > input, .lanes > label, #tip { display: none !important }"
 _START_MS = 180_000
 #: How long both groups are shown undisturbed, and how long with two members that deliver.

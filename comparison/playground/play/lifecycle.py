@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.playground import commands, messages
+from comparison.playground.live.first import first_group
 from comparison.playground.play.broadcast import Broadcast
 from comparison.playground.play.table import rebalance_table
 from comparison.playground.saving.saved import Played, saved
 from comparison.scenarios.plan.played import GAME_S_MAX
-from coordinator.groups.classic.states import GroupState
-from coordinator.groups.consumer.states import ConsumerGroupState
-from kernel.designs import DESIGNS, ZOOKEEPER
+from kernel.designs import ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-    from enum import Enum
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from comparison.playground.saving.steps import Act
@@ -67,7 +65,8 @@ class PlayedGame(ABC):
         self._parameters = parameters
         self._provenance: Mapping[str, object] = {}
         self._formed_ms: int | None = None  #: when all groups had formed
-        self._saved: tuple[str, ...] = ()
+        self._kept: Sequence[messages.SavedScenario] | None = None  #: what was played until the game was stopped
+        self._saved: tuple[str, ...] = ()  #: the paths of these
         self._broadcast = Broadcast(
             messages.Snapshot(
                 seq=0,
@@ -240,6 +239,9 @@ class PlayedGame(ABC):
         """What was accepted in each design, in its order."""
 
     def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return self._kept if self._kept is not None else self._as_scenarios()
+
+    def _as_scenarios(self) -> Sequence[messages.SavedScenario]:
         return saved(
             Played(
                 name=self._bundle.name,
@@ -254,9 +256,10 @@ class PlayedGame(ABC):
         )
 
     def _save(self) -> None:
-        """Write what was played beside the run; as `_note`."""
+        """Keep what was played, and write it beside the run; as `_note`."""
+        self._kept = self._as_scenarios()
         with contextlib.suppress(OSError):
-            for each in self.scenarios():
+            for each in self._kept:
                 path = self._bundle / each.name
                 path.write_text(each.text)
                 self._saved = (*self._saved, str(path))
@@ -272,21 +275,6 @@ def failure_of(outcome: RunOutcome) -> str:
     return "" if outcome.outcome == "complete" else outcome.error or f"the run was {outcome.outcome}"
 
 
-def _states(design: str) -> Iterable[Enum]:
-    if not DESIGNS[design].coordinator:
-        return ()
-    return ConsumerGroupState if DESIGNS[design].reconciles else GroupState
-
-
-def first_group(design: str, rate: int) -> messages.Group:
+def played_group(design: str, rate: int) -> messages.Group:
     """A group that nothing is known of yet."""
-    coordinated = DESIGNS[design].coordinator
-    return messages.Group(
-        design=design,
-        coordinated=coordinated,
-        sessions=DESIGNS[design].zookeeper_sessions,
-        states=tuple(state.value for state in _states(design)),
-        coordinator=messages.Coordinator() if coordinated else None,
-        table=rebalance_table() if design == ZOOKEEPER else (),
-        rate=rate,
-    )
+    return first_group(design, rate, rebalance_table() if design == ZOOKEEPER else ())

@@ -18,7 +18,7 @@ const STATUS = {
 };
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
-let game = null, take = 0, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting;
+let game = null, take = 0, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting, toured = null;
 
 // -- commands -----------------------------------------------------------------------------------------------------------
 
@@ -72,6 +72,9 @@ function draw() {
   document.body.dataset.status = game.status;
   part("stop").disabled = game.status !== "running";
   tours.update(game);
+  // A tour's designs are shown in full once it begins.
+  if (tours.tour && tours.tour !== toured) stage.show(tours.tour.designs);
+  toured = tours.tour;
   showEnd();
 }
 
@@ -82,10 +85,10 @@ function showEnd() {
   if (!isEnd || root.shownKey === key) return;
   root.shownKey = key;
   const said = [html("h2", {}, STATUS[game.status])];
-  if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));
-  if (game.scenarios.length) said.push(html("p", {}, "As a scenario: ", ...game.scenarios.flatMap((path) => [html("code", {}, path), " "])));
-  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report"),
-    ", which stays as ", html("code", {}, game.report)));
+  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report")));
+  const files = game.scenarios.map((path) => path.slice(path.lastIndexOf("/") + 1));
+  if (files.length) said.push(html("p", {}, "As a scenario: ", ...files.flatMap((name) => [html("a", { href: name, download: name }, name), " "])));
+  if (game.run_folder) said.push(html("p", {}, "All that was played is in ", html("code", {}, game.run_folder)));
   root.replaceChildren(...said);
 }
 
@@ -152,12 +155,19 @@ part("window").addEventListener("change", () => {
 });
 for (const each of document.querySelectorAll("[name=where]")) each.addEventListener("change", () => { isDrawn = false; });
 
+// The member that has waited longest, in whatever design.
+function letLongestGo() {
+  const waiting = game.groups.flatMap(({ design, waiting: all }) => all.map(({ member, since_ms }) => ({ design, member, since_ms })));
+  const [first] = waiting.sort((one, other) => one.since_ms - other.since_ms);
+  if (first) giveFrom(first.design)({ type: "let-go", member: first.member }, `let ${first.member} go`, true);
+}
+
 function turn() {
   document.querySelector("[name=where]:not(:checked)").click();
 }
 
 const KEYS = {
-  n: () => stage.visible.some((each) => each.steps?.letGo()), b: turn, h: hold, t: () => tours.toggle(),
+  n: letLongestGo, b: turn, h: hold, t: () => tours.toggle(),
   "?": () => part("keys").showModal(),
 };
 const KEYS_OF_TIME = {

@@ -19,14 +19,14 @@ export class Steps {
 
   update(group) {
     const order = [...group.waiting].sort((one, other) => one.since_ms - other.since_ms);
-    this.first = order[0]?.member;
+    const first = order[0]?.member;
     this.empty.hidden = order.length > 0;
     this.root.hidden = !order.length && !group.members.some((each) => each.stepping);
     const before = this.waiting.children.length;
     keyed(this.waiting, order, (each) => each.member, (each) => this.item(each), (node, each) => {
       say(node.querySelector(".operation"), `${each.operation} ${each.path}`);
       say(node.querySelector(".row-of"), (each.step ? ` (${each.step})` : "") + (each.behind ? `, ${several(each.behind, "more operation")} queued` : ""));
-      say(node.querySelector("kbd"), each.member === this.first ? "n" : "");
+      say(node.querySelector("kbd"), each.member === first ? "n" : "");
     });
     if (!before && order.length) this.details.open = true;
     const here = new Map();
@@ -56,9 +56,7 @@ export class Steps {
       html("button", { type: "button", onclick: () => this.letGo(member) }, `Let ${member} go`), " ", html("kbd"));
   }
 
-  // The member that waits longest, if none is named.
-  letGo(member = this.first) {
-    if (member) this.give({ type: "let-go", member }, `let ${member} go`, true);
-    return Boolean(member);
+  letGo(member) {
+    this.give({ type: "let-go", member }, `let ${member} go`, true);
   }
 }

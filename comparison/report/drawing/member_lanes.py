@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from comparison.report.drawing.layout import DELIVERS, NAMED, Bars, Block, Row
 from comparison.report.drawing.panel import disturbances
-from comparison.screen.natural_order import natural
-from comparison.screen.number_ranges import number_ranges
+from comparison.report.view.naming import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from comparison.report.view.model import Holding, RunView
 
 _BAR = 11
-_NUMBERED = re.compile(r"(.*)-([0-9]{1,18})")
 
 
 def member_lanes(panel: Panel) -> tuple[Block, int]:
@@ -85,16 +82,3 @@ def _sets(holdings: Iterable[tuple[Holding, str]]) -> Iterator[tuple[float, floa
 
 def _topics(view: RunView) -> int:
     return len({lane.name.rpartition("-")[0] for lane in view.partitions})
-
-
-def named(partitions: Iterable[str], *, short: bool) -> str:
-    """`0-2, 7` of one topic, `orders-0-2` of several."""
-    by_topic: defaultdict[str, list[int]] = defaultdict(list)
-    for name in partitions:
-        if parts := _NUMBERED.fullmatch(name):
-            by_topic[parts[1]].append(int(parts[2]))
-    found = []
-    for topic in sorted(by_topic, key=natural):
-        text = number_ranges(by_topic[topic])
-        found.append(text if short else f"{topic} {text}")
-    return "; ".join(found)

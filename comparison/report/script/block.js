@@ -108,9 +108,12 @@ class Block {
 
   get groups() { return this.layout.groups ?? []; }
 
-  groupOf(lane) { // the heading below which a lane is
-    const top = this.lanes().get(lane);
-    return top === undefined ? undefined : this.groups.findLast(([, y]) => y <= top)?.[0];
+  ownerAt(lane, ms) { // whom the authority names at a moment
+    return this.bars.find(({ row, from, until }) => row.lane === lane && row.what.startsWith('named') && from <= ms && ms < until)?.name;
+  }
+
+  laneAt(y) { // the lane at a height
+    return [...this.lanes()].findLast(([, top]) => top <= y)?.[0];
   }
 
   span(name) { // the top and the foot of a lane, of the lanes of the n-th group (`*n`), or of all

@@ -74,12 +74,27 @@ function keep(lanes, figure, event, ms) { // the details under the pointer, with
   pinned = null;
   pinned = point(lanes, event, ms);
   if (!pinned) return;
+  openPinned();
+  const block = lanes.blocks.find(({ element }) => element === event.target.closest('.block'));
+  const y = event.clientY - block.plot.getBoundingClientRect().top + block.top;
+  if (block.element.classList.contains('partitions')) pinned.partition ||= block.laneAt(y);
+  const run = runBehind(lanes, figure.closest('.run'), block, y), whys = run ? whysAt(lanes, run, pinned, ms) : [];
+  if (whys.length) {
+    if (!pinned.member) pinned.moments = whys.flatMap(({ at }) => at); // else the events around a bar that was clicked
+    tellWhy(lanes, whys);
+  } else if (event.target.matches?.('.gap, .gapped, .both')) {
+    tip.append(made('p', { class: 'told' }, 'Why is not told here: the stretch is one of the shortest.'));
+  }
+  dock(event);
+  addRaw(run, lanes, ms, pinned, event);
+}
+
+function openPinned() {
+  tip.hidden = false;
   tip.classList.add('pinned');
   const close = made('button', { type: 'button', class: 'close', 'aria-label': 'Close the details' }, '×');
   close.addEventListener('click', release);
   tip.prepend(close);
-  dock(event);
-  addRaw(figure.closest('.run'), lanes, ms, pinned, event);
 }
 
 function release() { // close the details, and forget them in the address

@@ -6,8 +6,10 @@ const KEYS = [
   ['0 or double click', 'the whole run'],
   ['j and k', 'next and previous rebalance'],
   ['s', 'the messages of that rebalance (or a click on it)'],
-  ['o', 'next overlap'],
-  ['click', 'keep the details of what is under the pointer; Escape closes them'],
+  ['o', 'next overlap in the designs that are shown'],
+  ['w', 'why: the next stretch of theirs that is hatched, red or idle, with its chain of causes'],
+  ['x', 'clear what is filtered and zoomed'],
+  ['click', 'keep the details of what is under the pointer, and why it is so; Escape closes them'],
   ['Enter', 'the details at the middle of the first lane shown (choose it by its partition or member)'],
   ['?', 'these keys'],
 ];
@@ -37,7 +39,7 @@ function help() {
   dialog.showModal();
 }
 
-const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', s: 'sequence', '?': 'help' };
+const BY_KEY = { '+': 'in', '=': 'in', '-': 'out', '0': 'fit', j: 'next', k: 'previous', o: 'overlap', s: 'sequence', w: 'why', x: 'clear', '?': 'help' };
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input[type=text], select, textarea')) return;
   if (event.key === 'Escape') {

@@ -98,6 +98,7 @@ class Lanes {
       fit: () => { this.gone = undefined; this.zoom(0, this.length); },
       next: () => this.go(rounds(), 1), previous: () => this.go(rounds(), -1),
       overlap: () => nextOverlap(this, overlaps()),
+      why: () => nextWhy(this),
       clear: () => { this.gone = undefined; see(this, {}); remember(this); },
       sequence: () => showSequence(this),
       help,

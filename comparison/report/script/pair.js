@@ -59,14 +59,14 @@ function tellFilter(lanes) { // what is shown of the run, if it is not all of it
   const owners = partition.value.startsWith('*') ? '' : ownersOf(lanes, partition.value);
   const words = [partition.value.startsWith('*') ? `${named} partitions` : partition.value + owners, member.value].filter(Boolean);
   lanes.element.querySelector('.filtered').hidden = lanes.whole && !words.length;
-  lanes.element.querySelector('.what').textContent = `showing ${words.join(', ') || 'a part'}`;
+  lanes.element.querySelector('.what').textContent = `showing ${words.join(', ')}`;
   lanes.element.querySelector('.window').textContent = lanes.whole ? '' : `${seconds(lanes.from)} to ${seconds(lanes.until)} s`;
   say(lanes, '');
 }
 
-function ownersOf(lanes, partition) { // whose a partition is in each of the runs opposite each other, where it is not one's
+function ownersOf(lanes, partition) { // whose a partition was at 0 in each of the runs opposite each other, if not the same one's
   const shown = partition ? all('.run.chosen', lanes.element) : [];
-  const groups = shown.map((run) => lanes.blocks.find((block) => block.run === run && block.groupOf(partition))?.groupOf(partition));
-  if (new Set(groups).size < 2) return '';
-  return ` (${shown.map((run, n) => `${groups[n] === 'others' ? 'not the victim’s' : groups[n] ?? 'not there'} in ${run.dataset.name}`).join(', ')})`;
+  const owners = shown.map((run) => lanes.blocks.find((block) => block.run === run && block.lanes().has(partition))?.ownerAt(partition, -lanes.zero));
+  if (new Set(owners).size < 2) return '';
+  return ` (${shown.map((run, n) => `${owners[n] ? `${owners[n]}’s` : 'nobody’s'} in ${run.dataset.name}`).join(', ')})`;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,9 +15,11 @@ from comparison.report.drawing.scale import scales
 from comparison.report.sections.charts import charts
 from comparison.report.sections.pairs import RULE, worst_and_best
 from comparison.report.sections.raw_events import raw_events
+from comparison.report.sections.reasons import reasons
 from comparison.report.sections.sequences import lines_for, sequences
 from comparison.report.view.naming import names_explained
 from comparison.screen.natural_order import natural
+from kernel.platform.places import is_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from comparison.report.drawing.figure import Figure
     from comparison.report.drawing.lane_groups import LaneGroup
     from comparison.report.sections.raw_events import RawEvents
+    from comparison.report.sections.reasons import Reasons
     from comparison.report.sections.sequences import Sequences
     from comparison.report.summaries.additions import Addition
     from comparison.report.view.model import PartitionView, RunView
@@ -54,6 +58,7 @@ class Lanes(NamedTuple):
     rule: str  #: '' if there are no more than two
     sequences: Mapping[str, Sequences | None]  #: by the same anchor
     events: Mapping[str, RawEvents]
+    reasons: Mapping[str, Reasons]
     charts: Sequence[Chart]
     members: Sequence[tuple[str, str]]
     partitions: Sequence[str]
@@ -63,6 +68,14 @@ class Lanes(NamedTuple):
     length_ms: int
     from_ms: float
     headings: Sequence[str] = HEADINGS
+
+    @property
+    def replay(self) -> str:
+        """The command that plays the first two event by event; '' for runs in a store."""
+        paths = [column.view.path for column, _ in self.figures[:2]]
+        if any(is_uri(path) or not path for path in paths):
+            return ""
+        return f"rebalance-lab report {' '.join(map(shlex.quote, paths))} --replay -o replay.html"
 
 
 def lanes(
@@ -106,6 +119,7 @@ def lanes(
             for (name, view, scale), lines in zip(by_anchor, shares, strict=True)
         },
         events={name: raw_events(view, scale, marks_max) for name, view, scale in by_anchor},
+        reasons={name: reasons(view, scale, marks_max) for name, view, scale in by_anchor},
         charts=[*([bars] if (bars := added_bars(additions)) else []), *charts(drawn, axes, classes, marks_max)],
         members=[(place, classes[place]) for place in places],
         partitions=sorted({lane.name for view in drawn for lane in view.partitions}, key=natural),

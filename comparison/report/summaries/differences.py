@@ -98,7 +98,7 @@ def _is_small(each: FigureDifference) -> bool:
 def left_out_of(pair: PairDifference) -> str:
     """What is said of the figures that are not shown."""
     alike = [each for each in _in_reports(pair) if each.differs is Differs.NO]
-    same = sum(each.before == each.after for each in alike)
+    same = sum(median_and_range(each.before) == median_and_range(each.after) for each in alike)
     counts = {
         "the same": same,
         "within the ranges of the repeats": len(alike) - same,

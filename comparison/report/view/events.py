@@ -52,6 +52,8 @@ KINDS_READ: Mapping[str, pc.Expression | None] = MappingProxyType(
         "partitions_resumed": None,
         "position_reset": None,
         "session_changed": pc.field("role") == "member",
+        "fetch_refused": None,
+        "leader_changed": None,
         "group_changed": None,
         "group_member_joined": None,
         "group_member_left": None,

@@ -189,6 +189,23 @@ class RawEvent:
     rank: int  #: of those that are too many, the ones of the highest rank are left out
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event of a chain of causes, in words."""
+
+    at_ms: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason(Stretch):
+    """Why a stretch of these partitions' lanes is hatched, red or idle, in sentences; see `view.reasons`."""
+
+    partitions: tuple[str, ...]
+    text: str
+    moments: tuple[Moment, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run. `places` says which members are one member's lives, by its first name: m1.2 is m1 restarted."""
@@ -215,6 +232,7 @@ class RunView:
     rebalances: tuple[Rebalance, ...] = ()
     course: tuple[Interval, ...] = ()
     joined: tuple[Joined, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
     @property
     def zero_ms(self) -> float:

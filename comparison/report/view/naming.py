@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from comparison.screen.natural_order import natural
+from comparison.screen.number_ranges import number_ranges
 from comparison.screen.printable import printable
 from kernel.decimals import decimal
+from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.report.view.model import RunView
 
 #: A name with more letters than these is shortened: it has to fit into a bar.
 LETTERS_MAX = 12
+#: A longer list of partitions is a number.
+LISTED_MAX = 60
+#: A partition's name: its topic's, and its number.
+_NUMBERED = re.compile(r"(.*)-([0-9]{1,18})")
 #: The suffix of a restarted process: m3, m3.2, m3.3.
 _LATER_LIFE = re.compile(r"\.\d+$")
 #: What a coordinator appends to a client's id; a member that joins again gets another.
@@ -28,17 +35,41 @@ def place_of(name: str) -> str:
     return _LATER_LIFE.sub("", process) + dash + stream
 
 
+def numbering(design: str) -> str:
+    """What numbers the rebalances of a group."""
+    return "epoch" if design in RECONCILING else "generation"
+
+
+def named(partitions: Iterable[str], *, short: bool) -> str:
+    """`0-2, 7` of one topic, `orders-0-2` of several."""
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for name in partitions:
+        if parts := _NUMBERED.fullmatch(name):
+            by_topic[parts[1]].append(int(parts[2]))
+    found = []
+    for topic in sorted(by_topic, key=natural):
+        text = number_ranges(by_topic[topic])
+        found.append(text if short else f"{topic} {text}")
+    return "; ".join(found)
+
+
+def listed(partitions: Sequence[str]) -> str:
+    """By name, or as a number of many that are not neighbours."""
+    text, count = named(dict.fromkeys(partitions), short=False), len(set(partitions))
+    return text if len(text) <= LISTED_MAX or count == 1 else f"{count:,} partitions"
+
+
 def names_explained(views: Iterable[RunView]) -> list[str]:
     """What the parts of these members' names mean; empty if they are names of processes only."""
     members = sorted({member for view in views for member in view.members}, key=natural)
-    stream = next((name for name in members if re.search(r"-\d+$", name)), "")
+    numbered = next((name for name in members if re.search(r"-\d+$", name)), "")
     restarted = next((name for name in members if _LATER_LIFE.search(name.partition("-")[0])), "")
     found = []
-    if stream:
-        process = stream.rpartition("-")[0]
+    if numbered:
+        process = numbered.rpartition("-")[0]
         found.append(
-            f"{stream} is the process {process} in the first of its streams: each owns partitions of its own, as a "
-            "thread in zookeeper, and as a member of the group elsewhere"
+            f"{numbered}, {process}-1 and so on are members of the process {process}, or streams of its member, beside "
+            "each other or one after the other; each owns partitions of its own"
         )
     if restarted:
         found.append(f"{restarted} is {place_of(restarted)} after it was started again; its lane is the same")
@@ -80,7 +111,7 @@ class MemberNames:
     def of_owner(self, owner: str) -> str:
         """Of `process/member/stream`."""
         process, member, stream = _parted(owner)
-        return self._by_unit[process, _client(member), stream]
+        return self._by_unit.get((process, _client(member), stream)) or self._shortened(process)
 
     def of_authority(self, owner: str) -> str:
         """Of a member id, or of a thread's id `<consumer id>-<n>`."""
@@ -95,6 +126,11 @@ class MemberNames:
         """Of a member id, the first of its streams; of its process if it has no id yet."""
         streams = self._by_member.get(member or "", {}) if member else {}
         return next(iter(streams.values()), "") or self._shortened(process or member or "?")
+
+    def of_whole(self, member: str | None, process: str = "") -> str:
+        """Of a member id; of its process if it has several streams."""
+        streams = self._by_member.get(member or "", {})
+        return next(iter(streams.values())) if len(streams) == 1 else self._shortened(process or member or "?")
 
     def _shortened(self, name: str) -> str:
         if name not in self._short:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from comparison.ownership.fold import Key
+from comparison.report.history.causes import Causes, Waited
 from comparison.report.view.conversations import conversations_of
 from comparison.report.view.events import NO_EVENTS, read_events
 from comparison.report.view.model import (
@@ -21,14 +24,15 @@ from comparison.report.view.model import (
     Stretch,
     joined,
 )
-from comparison.report.view.naming import MemberNames, place_of
+from comparison.report.view.naming import MemberNames, numbering, place_of
 from comparison.report.view.over_time import course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
+from comparison.report.view.reasons import reasons_of
 from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, SIZING, WHOLE
 from comparison.screen.natural_order import natural
 from comparison.screen.printable import printable
-from kernel.designs import RECONCILING, ZOOKEEPER
+from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,12 +41,13 @@ if TYPE_CHECKING:
     from comparison.report.view.tables import RunTables
 
     Row = Mapping[str, Any]
-    Key = tuple[str, str, int]
     from comparison.results.result import Result
     from comparison.results.run import Run
     from kernel.platform.places import Place
 
 _NS_PER_MS = 1e6
+#: Shorter waits for a member are not told.
+WAIT_TOLD_MS_MIN = 200.0
 #: Tables of what lanes show in more detail; their ends are no moments of their own.
 _OVER_TIME = ("course", "waits")
 
@@ -67,7 +72,7 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
     owners = {row["owner"] for row in ownership if row["view"] != AUTHORITY} - {SEVERAL}
     names = MemberNames(owners, tables.rows[MEMBERS])
     began_ms, ended_ms = _bounds(run, tables)
-    partitions = tuple(_partitions(tables, names, ended_ms))
+    lanes = dict(_partitions(tables, names, ended_ms))
     phases = tuple(
         Phase(
             _ms(row["from_ns"]),
@@ -83,12 +88,12 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         scenario=run.scenario,
         design=run.design,
         seed=run.seed,
-        numbered_by="epoch" if run.design in RECONCILING else "generation",
+        numbered_by=numbering(run.design),
         authority="ZooKeeper" if run.design == ZOOKEEPER else "the coordinator",
         members=tuple(members),
         places={member: place_of(member) for member in members},
         full_names=names.full,
-        partitions=partitions,
+        partitions=tuple(lanes.values()),
         phases=phases,
         rounds=tuple(_rounds(tables.rows["rounds"])),
         faults=tuple(_fault(row, run) for row in tables.rows["faults"]),
@@ -109,11 +114,27 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         course=tuple(course_of(tables.rows["course"])),
         joined=tuple(joined_of(tables.rows["waits"], names)),
     )
+    causes = Causes(events.events, view.authority, names, tuple(_waits(view)))
     return replace(
         view,
+        reasons=reasons_of(view, lanes, causes, run, _read_until_ms(events)) if events.events else (),
         conversations=conversations_of(events.events, run.design, view.zero_ms),
         events=tuple(raw_events(events.events, names)),
     )
+
+
+def _read_until_ms(events: RunEvents) -> float:
+    return _ms(events.events[-1]["ns"]) if events.left_out else math.inf
+
+
+def _waits(view: RunView) -> Iterator[Waited]:
+    """The members that others waited for, of rounds that ended."""
+    for each in (each for each in view.joined if each.is_waited_for):
+        longest_ms = max(other.waited_ms for other in view.joined if other.number == each.number)
+        ended_ms = next((one.until_ms for one in view.rounds if one.number == each.number), None)
+        if ended_ms is not None and longest_ms >= WAIT_TOLD_MS_MIN:
+            from_ns, until_ns = (round(ms * _NS_PER_MS) for ms in (ended_ms - longest_ms, ended_ms))
+            yield Waited(from_ns, until_ns, each.member, place_of(each.member).partition("-")[0])
 
 
 def _fault(row: Row, run: Run) -> Fault:
@@ -154,7 +175,7 @@ def _rounds(rows: Iterable[Row]) -> Iterator[Round]:
         )
 
 
-def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Iterator[PartitionView]:
+def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Iterator[tuple[Key, PartitionView]]:
     holdings: defaultdict[Key, defaultdict[str, list[Holding]]] = defaultdict(lambda: defaultdict(list))
     for row in tables.rows["ownership"]:
         owner, until_ms = row["owner"], ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
@@ -172,19 +193,22 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
     for key in keys:
         group, topic, number = key
         delivering = _in_order(holdings[key][DELIVERING])
-        yield PartitionView(
-            name=printable(f"{group}/{topic}-{number}" if several else f"{topic}-{number}"),
-            named=_in_order(holdings[key][AUTHORITY]),
-            delivering=delivering,
-            overlaps=tuple(_overlaps(segments[key], delivering)),
-            unnamed=_gaps(segments[key], AUTHORITY),
-            unclaimed=_gaps(segments[key], BELIEVED),
-            commits=tuple(sorted(commits[key], key=lambda each: each.at_ms)),
+        yield (
+            key,
+            PartitionView(
+                name=printable(f"{group}/{topic}-{number}" if several else f"{topic}-{number}"),
+                named=_in_order(holdings[key][AUTHORITY]),
+                delivering=delivering,
+                overlaps=tuple(_overlaps(segments[key], delivering)),
+                unnamed=_gaps(segments[key], AUTHORITY),
+                unclaimed=_gaps(segments[key], BELIEVED),
+                commits=tuple(sorted(commits[key], key=lambda each: each.at_ms)),
+            ),
         )
 
 
 def _key(row: Row) -> Key:
-    return row["group_id"] or "", row["topic"], row["partition"]
+    return Key(row["group_id"] or "", row["topic"], row["partition"])
 
 
 def _commit(row: Row, names: MemberNames) -> Commit:

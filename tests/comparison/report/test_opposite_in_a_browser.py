@@ -18,10 +18,15 @@ OPPOSITE = ["split-brain-zookeeper-lanes", "split-brain-eager-lanes"]
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three designs; `static` did what `eager` did."""
+    """Three designs; `static` did what `eager` did, but m1 was named for t-1 too."""
     folder = tmp_path_factory.mktemp("opposite")
     write_cut(folder)
     ordered = sorted(eager_events(), key=lambda event: event["t_ns"])
+    owner = next(event["owner"] for event in ordered if event["kind"] == "authority_named")
+    ordered = [
+        {**event, "owner": owner} if event["kind"] == "authority_named" and event["partition"] == 1 else event
+        for event in ordered
+    ]
     write_run(folder / "split-brain" / "static", ordered, scenario="split-brain", design="static")
     return reported_inline(folder)
 
@@ -98,6 +103,15 @@ def test_filter_says_what_is_shown_and_is_cleared_with_one_click(browser: Any, r
         assert page.locator("path.dim").count() == 0
 
 
+def test_filter_says_whose_a_partition_is_where_it_is_not_the_same_members(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.locator("select.partition").select_option("t-1")
+        assert page.locator(".what").text_content() == "showing t-1"
+        page.locator("select.left").select_option(label="static")
+        assert page.locator(".what").text_content() == "showing t-1 (m1’s in static, m2’s in eager)"
+
+
 def test_victims_partitions_are_chosen_together_in_all_designs(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page = seen.page
@@ -170,3 +184,70 @@ def test_one_design_has_nothing_opposite(browser: Any, tmp_path: Path) -> None:
         assert page.locator(".what").text_content().startswith("showing ")
         assert page.evaluate("window.attacked") is None
         assert ATTACK not in page.content()
+        page.keyboard.press("w")
+        assert "</script>" in page.locator("#tip .told").text_content()
+        assert page.evaluate("window.attacked") is None
+
+
+# -- why -------------------------------------------------------------------------------------------------------------
+
+
+def test_why_stands_in_the_table_of_the_lanes_without_the_script(browser: Any, report: Path) -> None:
+    with visit(browser, report, java_script_enabled=False) as seen:
+        page = seen.page
+        page.locator("#split-brain-zookeeper-lanes > .twin > summary").click()
+        told = page.locator("#split-brain-zookeeper-lanes .whys td", has_text="m1 and m2 both delivered t 0 for 3.5 s")
+        assert told.is_visible()
+        assert "m1 was cut off at 0.0 s" in told.text_content()
+
+
+def test_click_on_a_red_stretch_says_why_with_its_events(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page, tip = seen.page, seen.page.locator("#tip")
+        strip = page.locator("#split-brain-zookeeper-lanes .both").first
+        strip.scroll_into_view_if_needed()
+        strip.click()
+        assert tip.locator(".told").text_content().startswith("m1 and m2 both delivered t 0 for 3.5 s: m1 was cut off")
+        page.locator("#tip .raw").wait_for()
+        assert "fault_started fault=cut target=m1" in tip.locator(".raw").text_content()
+        tip.get_by_role("button", name="0.000 s").click()
+        assert [abs(float(each)) for each in re.findall(r"-?\d+\.\d+", page.locator(".window").text_content())] == [
+            0.1,
+            0.1,
+        ]
+        page.keyboard.press("Escape")
+        assert tip.is_hidden()
+
+
+def test_click_on_an_idle_stretch_says_why_in_either_design(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        plot = page.locator("#split-brain-eager-lanes .partitions .plot")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        axis = page.locator(".lanes").evaluate("(each) => [each.dataset.from, each.dataset.length].map(Number)")
+        ms = 2_400 - axis[0]  # m1 had stopped, m2 had not begun
+        plot.click(position={"x": box["width"] * ms / axis[1], "y": 15 + 2 + 11 + 5})
+        assert page.locator("#tip .told").text_content().startswith("Nobody delivered t 0 for 1.0 s: m1 was cut off at")
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_key_goes_to_the_next_stretch_and_says_why(browser: Any, report: Path, viewport: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    with visit(browser, report, viewport=viewport) as seen:
+        page, found = seen.page, []
+        for _ in range(3):
+            page.keyboard.press("w")
+            found.append(page.locator("#tip .told").text_content())
+        assert len(set(found)) > 1
+        assert all(text.endswith(".") for text in found)
+        assert axe.Axe().run(page).response["violations"] == []
+
+
+def test_clear_by_its_key(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.keyboard.press("o")
+        assert page.locator(".filtered").is_visible()
+        page.keyboard.press("x")
+        assert page.locator(".filtered").is_hidden()

@@ -98,7 +98,7 @@ def test_pinned_details_have_the_raw_events_of_the_member_and_the_partition(brow
     with visit(browser, report) as seen:
         page = seen.page
         *events, command = pinned(page, 0.72, 24)  # the upper bar of t-0 is m2's
-        assert page.locator("#tip p").text_content().startswith("t-0: m2")
+        assert page.locator("#tip p").first.text_content().startswith("t-0: m2")
         assert "5.900 m2 offset_written" in " ".join(events)
         times = [float(each.split()[0]) for each in events]
         assert times == sorted(times)
@@ -123,7 +123,7 @@ def test_details_are_pinned_by_a_key_at_the_middle_of_the_chosen_lane(browser: A
         page.locator("#split-brain-zookeeper-lanes .figure").focus()
         page.keyboard.press("Enter")
         page.locator("#tip .raw").wait_for()
-        assert page.locator("#tip p").text_content().startswith("t-1: m2\nnamed by ZooKeeper")
+        assert page.locator("#tip p").first.text_content().startswith("t-1: m2\nnamed by ZooKeeper")
         page.keyboard.press("Escape")
         assert page.locator("#tip").is_hidden()
 

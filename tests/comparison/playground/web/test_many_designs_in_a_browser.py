@@ -137,6 +137,23 @@ def test_counters_are_at_the_same_places_and_say_why_one_has_no_value(browser: A
         assert reads.get_attribute("title") == why
 
 
+@pytest.mark.parametrize(
+    ("size", "scheme", "moment"),
+    [(LAPTOP, "light", WAITING), (PHONE, "dark", TWO_DELIVER)],
+    ids=["laptop", "phone"],
+)
+def test_axe_finds_nothing_beside_strips(browser: Any, size: dict[str, int], scheme: str, moment: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    now = replace(of_all(moment), reason="stopped on the page", run_folder="runs/x" * 60, scenarios=("played.toml",))
+    with (
+        served_game(replace(now, status=messages.Status.ENDED)) as game,
+        opened(browser, game.address, viewport=size, color_scheme=scheme, bypass_csp=True) as page,
+    ):
+        page.locator("#ended").wait_for()
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
 # -- what has its place --------------------------------------------------------------------------------------------
 
 
@@ -207,6 +224,19 @@ def test_step_panel_stays_in_sight_and_shows_the_row_without_taking_the_focus(br
             assert scroll["y"] <= row["y"]
             assert row["y"] + row["height"] <= scroll["y"] + scroll["height"] + 1
             assert page.evaluate("document.activeElement.textContent") == "Keys"
+
+
+def test_key_lets_a_member_go_that_waits_in_a_strip_and_tours_take_their_designs(browser: Any) -> None:
+    now = of_all(WAITING, ("static", "consumer", "zookeeper", "eager"))
+    with served_game(now) as game, opened(browser, game.address) as page:
+        assert page.locator('.strip[data-design="zookeeper"]').get_by_text("1 member waiting").is_visible()
+        page.keyboard.press("n")
+        wait_until(lambda: game.game.commands, 60, "the command")
+        assert game.game.commands == [commands.LetGo(member="m3", designs=("zookeeper",))]
+        page.keyboard.press("t")
+        page.get_by_role("button", name="Begin: Split brain").click()
+        game.change()
+        wait_until(lambda: set(shown(page)) == {"zookeeper", "eager"}, 60, "the designs of the tour")
 
 
 # -- what is marked ------------------------------------------------------------------------------------------------

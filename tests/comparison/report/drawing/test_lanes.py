@@ -11,7 +11,7 @@ from comparison.report.drawing.course import course, phases
 from comparison.report.drawing.figure import figure
 from comparison.report.drawing.lanes import partition_lanes
 from comparison.report.drawing.layout import DELIVERS, NAMED, Area, Bars, Block, Label, Row, Strip, packed
-from comparison.report.drawing.member_lanes import member_lanes, named
+from comparison.report.drawing.member_lanes import member_lanes
 from comparison.report.drawing.palette import COLOURS, PATTERNS, style, styles
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.scale import Scale, scales
@@ -28,6 +28,7 @@ from comparison.report.view.model import (
     RunView,
     Stretch,
 )
+from comparison.report.view.naming import named
 
 
 def commit(at_ms: float, **given: Any) -> Commit:
