@@ -10,11 +10,15 @@ import click
 
 from comparison.cli.comparing import difference_of, have_common, names_option, sides_of
 from comparison.cli.given_results import result_of
+from comparison.cli.options import refuse_beside
+from comparison.cli.replay import write_replay
 from comparison.cli.report_file import REPORT, page_written, write_comparison, write_page
-from kernel.errors import UserError
+from comparison.exits import Exit
+from comparison.scenarios.plan.catalogue import designs_named
+from kernel.errors import EnvironmentFault, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from comparison.cli.report_file import Unshown
     from comparison.results.result import Result
@@ -27,23 +31,77 @@ Examples:
   rebalance-lab report runs/latest/split-brain -o split-brain.html
   rebalance-lab report runs/20261123T111623Z-run runs/20261124T091200Z-run \\
       -o both.html
-  rebalance-lab report before/latest after/latest -o difference.html"""
+  rebalance-lab report before/latest after/latest -o difference.html
+  rebalance-lab report runs/latest/pause/eager --replay --open
+  rebalance-lab report runs/latest/pause --replay --design zookeeper,eager"""
 )
 @click.argument("folders", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write to this file.  [default: report.html beside the result.json of the only RUN]",
+    help="Write to this file.  [default: report.html beside the result.json of the only RUN; replay.html in RUN]",
+)
+@click.option(
+    "--replay",
+    "is_replay",
+    is_flag=True,
+    help="Write a replay instead: the traces of the runs, played on a page of its own that can be sent to somebody.",
+)
+@click.option(
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="NAME",
+    help="With --replay: only the runs of this design. Repeat it, or separate with commas.  [default: all]",
+)
+@click.option(
+    "--captions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --replay: words beside it, as JSON: a list of {at, text, part}; at is in seconds since the first "
+    "change or fault.",
 )
 @names_option
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser.")
-def report(folders: tuple[Path, ...], output: Path | None, names: str | None, is_opened: bool) -> int:
-    """Write the report of runs that were analysed before.
+def report(
+    folders: tuple[Path, ...],
+    output: Path | None,
+    names: str | None,
+    is_opened: bool,
+    is_replay: bool,
+    designs: tuple[str, ...],
+    captions: Path | None,
+) -> int:
+    """Write the report of runs that were analysed before, or a replay of runs.
 
     RUN is a folder with a result.json, or a scenario's or run's folder in one. Give several to see them on one page.
-    Two that have the same scenario in the same design are compared, as `diff` does: give the one before first.
+    Two that have the same scenario in the same design are compared, as `diff` does: give the one before first. A replay
+    needs traces only.
     """
+    if not is_replay and (designs or captions):
+        raise click.UsageError("--design and --captions are for --replay")
+    if is_replay:
+        refuse_beside("--replay", "names")
+    written, code = _replay(folders, output, designs, captions) if is_replay else _report(folders, output, names)
+    click.echo(str(written))
+    if is_opened and not webbrowser.open(written.resolve().as_uri()):
+        click.echo(f"no browser could be started: open {written.resolve().as_uri()}", err=True)
+    return code
+
+
+def _replay(
+    folders: Sequence[Path], output: Path | None, designs: Sequence[str], captions: Path | None
+) -> tuple[Path, int]:
+    """Write a replay; where it is, and the exit code."""
+    try:
+        return write_replay(folders, output, captions, designs_named(designs) if designs else None), Exit.AS_EXPECTED
+    except OSError as error:
+        raise EnvironmentFault(f"cannot write the replay: {error}. Choose another with --output") from error
+
+
+def _report(folders: Sequence[Path], output: Path | None, names: str | None) -> tuple[Path, int]:
+    """Write a report; where it is, and the exit code."""
     found = [result_of(folder) for folder in folders]
     write = _writer(found, names)
     named = output is not None
@@ -52,11 +110,7 @@ def report(folders: tuple[Path, ...], output: Path | None, names: str | None, is
         if len(found) > 1 or folders[0].resolve() != home:
             raise UserError("this is not all of one result. Say with -o where its page goes")
         output = home / REPORT
-    code = page_written(lambda: write(output, named), output)
-    click.echo(str(output))
-    if is_opened and not webbrowser.open(output.resolve().as_uri()):
-        click.echo(f"no browser could be started: open {output.resolve().as_uri()}", err=True)
-    return code
+    return output, page_written(lambda: write(output, named), output)
 
 
 def _writer(found: list[tuple[Result, Path]], names: str | None) -> Callable[[Path, bool], list[Unshown]]:

@@ -10,8 +10,6 @@ To add to the script: a plain file in `script`, named in SCRIPTS; all of them to
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -21,7 +19,7 @@ from markupsafe import Markup
 
 from comparison.report.drawing.palette import PALETTE
 from comparison.report.drawing.svg import painted, painter
-from comparison.report.markup import render
+from comparison.report.markup import own_script_only, render
 from comparison.report.sections.bystanders import waited
 from comparison.report.sections.done import About, as_text, conditions
 from comparison.report.sections.evidence import anchor_of
@@ -136,7 +134,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differen
     return str(
         render(
             "page.html.j2",
-            policy=_policy(script),
+            policy=own_script_only(script),
             script=Markup(script),  # ours
             painted=painted,
             **PALETTE,
@@ -211,12 +209,3 @@ def _script() -> str:
     parts = [painter().replace("export ", "")]
     parts += [(_FOLDER / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return "\n".join(["'use strict';", "(() => {", *parts, "})();", ""])
-
-
-def _policy(script: str) -> str:
-    """The file loads nothing, and runs this script only."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )

@@ -44,12 +44,13 @@ _COUNTED = _by_kind()
 class Counting:
     """Counts events; those of the playground's own observer are none of a group's."""
 
-    def __init__(self, feed: Feed, *, coordinated: bool) -> None:
+    def __init__(self, feed: Feed, *, is_told: bool) -> None:
+        """`is_told`: the authority says in time what it has stored."""
         self._feed = feed
-        self._coordinated = coordinated
+        self._is_in_time = is_told
         self._counts = dict.fromkeys([*_OF_EVENTS, *_OF_RECORDS], 0)
         self._is_stopped = False
-        self._is_told = coordinated  #: by the authority, what it has stored
+        self._is_told = is_told
         self.ends: dict[str, int] = {}
         self.delivered: dict[str, int] = {}  #: the offset after the furthest one that was delivered
         self._skipped: dict[str, list[tuple[int, int]]] = {}  #: below it: from where to where nobody delivered yet
@@ -96,7 +97,7 @@ class Counting:
         before = self.committed.get(partition, offset)
         if offset < before:
             self._counts["moved_back"] += 1
-            if self._coordinated or not self._is_told:  # otherwise the feed has said it when a member knew of it
+            if self._is_in_time or not self._is_told:  # otherwise the feed has said it when a member knew of it
                 self._feed.add(at_ms, Fact("moved back", (member,), "", partition, before - offset))
         self.committed[partition] = offset
         self.changed.add(partition)

@@ -41,12 +41,14 @@ NS_PER_MS = 1_000_000
 class GroupFold:
     """One design's group, from its first state on, which has neither members nor partitions."""
 
-    def __init__(self, first: messages.Group) -> None:
+    def __init__(self, first: messages.Group, *, is_told: bool | None = None) -> None:
+        """`is_told`: the authority's own word about commits comes among the events, in time; a coordinator's does."""
         self._design = first.design
         self._feed = Feed(coordinated=first.coordinated)
         self._lanes = Lanes()
-        self._counting = Counting(self._feed, coordinated=first.coordinated)
+        self._counting = Counting(self._feed, is_told=first.coordinated if is_told is None else is_told)
         self._cover = Cover()
+        self._figures = (0, 0)
         self._ownership = LiveOwnership(self._cover.ownership, self._lanes, self._feed)
         self._roster = Roster(first.table, self._lanes, self._feed, self._ownership, coordinated=first.coordinated)
         self._tree = Tree()
@@ -95,8 +97,11 @@ class GroupFold:
             self._ownership.advance(at_ms)
         self._told += self._feed.due(at_ms)
 
-    def drain(self, at_ms: int, before: messages.Group) -> list[messages.AnyChange]:
-        """What has changed, and was told, since the last call, after which the group was as `before`."""
+    def drain(self, at_ms: int, before: messages.Group, *, measured: bool = True) -> list[messages.AnyChange]:
+        """What has changed, and was told, since the last call, after which the group was as `before`.
+
+        Not `measured`: the times among the counters, which cost most of it, stay as they were.
+        """
         design, roster = self._design, self._roster
         leader = roster.decider if self._coordinator is not None else ""
         known = {each.name: each for each in before.members}
@@ -108,7 +113,9 @@ class GroupFold:
         found += [messages.PartitionChanged(design=design, partition=partition) for partition in partitions]
         self._ownership.changed.clear()
         self._counting.changed.clear()
-        two_ns, unowned_ns = self._cover.figures(at_ms * NS_PER_MS)
+        if measured:
+            self._figures = self._cover.figures(at_ms * NS_PER_MS)
+        two_ns, unowned_ns = self._figures
         counters = self._counting.counters(two_ns=two_ns, unowned_ns=unowned_ns)
         if counters != before.counters:
             found.append(messages.CountersChanged(design=design, counters=counters))

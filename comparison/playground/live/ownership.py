@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from comparison.playground import messages
 from comparison.playground.live.feed import RELEASED, Fact
+from comparison.screen.natural_order import natural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +56,7 @@ class LiveOwnership:
         self._lanes = lanes
         self._feed = feed
         self._silent: set[str] = set()  #: processes that are frozen or have ended
+        self._by_process: dict[str, tuple[str, ...]] = {}  #: what each believes; until the next look
         self._owners: dict[str, str] = {}  #: partition -> owner, by the authority's own name for it
         self._delivering: dict[str, tuple[str, ...]] = {}
         self._two: dict[str, _Since] = {}
@@ -65,10 +67,13 @@ class LiveOwnership:
     def deliverers(self, partition: str) -> tuple[str, ...]:
         return self._delivering.get(partition, ())
 
-    def believed_by(self, process: str) -> frozenset[str]:
-        """What a process believes to own, frozen or not."""
-        believed = self._ownership.believed.items()
-        return frozenset(_name(key) for key, units in believed if any(unit.process == process for unit in units))
+    def believed_by(self, process: str) -> tuple[str, ...]:
+        """What a process believes to own, frozen or not, in order."""
+        if process not in self._by_process:
+            believed = self._ownership.believed.items()
+            owned = {_name(key) for key, units in believed if any(unit.process == process for unit in units)}
+            self._by_process[process] = tuple(sorted(owned, key=natural))
+        return self._by_process[process]
 
     # -- what happens -----------------------------------------------------------------------------------------
 
@@ -85,6 +90,7 @@ class LiveOwnership:
     def look(self, at_ms: float, why: str = RELEASED) -> None:
         """Some may believe to own other partitions now; `why` they no longer own some."""
         self.advance(at_ms)
+        self._by_process.clear()
         for key, units in sorted(self._ownership.believed.items()):
             partition, before = _name(key), self.deliverers(_name(key))
             now = tuple(sorted({place_of(unit.process) for unit in units if unit.process not in self._silent}))

@@ -89,7 +89,7 @@ class Roster:
                 else state
             )
         ended = state is messages.MemberState.ENDED
-        delivers = () if ended else tuple(sorted(self._ownership.believed_by(member.process), key=natural))
+        delivers = () if ended else self._ownership.believed_by(member.process)
         return replace(
             member,
             state=state,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from comparison.playground import commands, messages
 from comparison.playground.play.group import PlayedGroup
-from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, Refused, failure_of, first_group
+from comparison.playground.play.lifecycle import LAST_S, TICK_S, PlayedGame, Refused, failure_of, played_group
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.saving.steps import Act
 from comparison.scenarios.plan.played import MEMBERS_MAX, PARTITIONS_MAX, RATE_MAX
@@ -34,7 +34,7 @@ class LabGame(PlayedGame):
     def __init__(self, requests: Sequence[RunRequest], bundle: Path, *, idle_s: float) -> None:
         self._begun_ns = time.monotonic_ns()
         limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
-        groups = tuple(first_group(request.design, request.parameters.rate) for request in requests)
+        groups = tuple(played_group(request.design, request.parameters.rate) for request in requests)
         super().__init__(groups, bundle, idle_s=idle_s, limits=limits, parameters=requests[0].parameters)
         self._accepted: dict[str, list[Act]] = {request.design: [] for request in requests}
         self._played = {request.design: PlayedGroup(request, limits) for request in requests}

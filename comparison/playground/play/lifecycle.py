@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.playground import commands, messages
+from comparison.playground.live.first import first_group
 from comparison.playground.play.broadcast import Broadcast
 from comparison.playground.play.table import rebalance_table
 from comparison.playground.saving.saved import Played, saved
 from comparison.scenarios.plan.played import GAME_S_MAX
-from coordinator.groups.classic.states import GroupState
-from coordinator.groups.consumer.states import ConsumerGroupState
-from kernel.designs import DESIGNS, ZOOKEEPER
+from kernel.designs import ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-    from enum import Enum
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from comparison.playground.saving.steps import Act
@@ -272,21 +270,6 @@ def failure_of(outcome: RunOutcome) -> str:
     return "" if outcome.outcome == "complete" else outcome.error or f"the run was {outcome.outcome}"
 
 
-def _states(design: str) -> Iterable[Enum]:
-    if not DESIGNS[design].coordinator:
-        return ()
-    return ConsumerGroupState if DESIGNS[design].reconciles else GroupState
-
-
-def first_group(design: str, rate: int) -> messages.Group:
+def played_group(design: str, rate: int) -> messages.Group:
     """A group that nothing is known of yet."""
-    coordinated = DESIGNS[design].coordinator
-    return messages.Group(
-        design=design,
-        coordinated=coordinated,
-        sessions=DESIGNS[design].zookeeper_sessions,
-        states=tuple(state.value for state in _states(design)),
-        coordinator=messages.Coordinator() if coordinated else None,
-        table=rebalance_table() if design == ZOOKEEPER else (),
-        rate=rate,
-    )
+    return first_group(design, rate, rebalance_table() if design == ZOOKEEPER else ())

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from comparison.playground import commands, messages
 from comparison.playground.messages import TimeState
-from comparison.playground.play.lifecycle import LAST_S, PlayedGame, Refused, first_group
+from comparison.playground.play.lifecycle import LAST_S, PlayedGame, Refused, played_group
 from comparison.playground.play.setting_up import write_command
 from comparison.playground.saving.steps import Act
 from comparison.playground.simulated.journal import Journal
@@ -47,7 +47,7 @@ class SimulatedGame(PlayedGame):
 
     def __init__(self, plan: Planned, *, idle_s: float) -> None:
         limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
-        groups = tuple(first_group(design, plan.parameters.rate) for design in plan.designs)
+        groups = tuple(played_group(design, plan.parameters.rate) for design in plan.designs)
         simulation = messages.Simulation(seed=plan.parameters.seed, designs=tuple(DESIGNS))
         super().__init__(
             groups, plan.bundle, idle_s=idle_s, limits=limits, parameters=plan.parameters, simulation=simulation
@@ -283,7 +283,7 @@ class SimulatedGame(PlayedGame):
             reached=0.0,
             take=simulation.take + 1,
         )
-        groups = tuple(first_group(design, self._plan.parameters.rate) for design in journals)
+        groups = tuple(played_group(design, self._plan.parameters.rate) for design in journals)
         self._broadcast.begin_again(replace(before, at_ms=0, groups=groups, simulation=simulation))
         self._publish()
 

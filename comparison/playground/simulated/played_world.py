@@ -13,7 +13,7 @@ from comparison.playground.applying import changed
 from comparison.playground.commands import Outcome
 from comparison.playground.live.moments import told
 from comparison.playground.play.group import PlayedGroup
-from comparison.playground.play.lifecycle import Refused, failure_of, first_group
+from comparison.playground.play.lifecycle import Refused, failure_of, played_group
 from comparison.playground.play.setting_up import request_of
 from comparison.playground.play.watching import WatchedGroup
 from comparison.playground.simulated.exchange import Begin, Reply
@@ -52,7 +52,7 @@ class PlayedWorld:
         self._begun_ns = world.loop.now_ns
         processes = processes_of(world)
         self._played = PlayedGroup(request, begin.limits)
-        self._shown = first_group(begin.design, parameters.rate)
+        self._shown = played_group(begin.design, parameters.rate)
         self._watched = WatchedGroup(self._played, self._shown, self._begun_ns, processes.runtime)
         self._changes: list[messages.AnyChange] = []
         self._events: list[str] = []  #: of the last step, in words

@@ -29,7 +29,7 @@ export class Counters {
     const number = box.lastChild, before = number.textContent, isThere = designs.includes(this.design) || value > 0;
     put(box, "title", isThere ? meaning : only);
     if (!isThere) {
-      if (!before) number.append(html("span", { "aria-hidden": "true" }, "–"), html("span", { class: "spoken" }, `none: ${only}`));
+      if (!number.firstElementChild) number.replaceChildren(html("span", { "aria-hidden": "true" }, "–"), html("span", { class: "spoken" }, `none: ${only}`));
       return;
     }
     say(number, unit === "s" ? value.toFixed(1) : value.toLocaleString("en"));

@@ -16,8 +16,6 @@ export class Tree {
   }
 
   update(group, now) {
-    if (now.at_ms < this.at_ms || now.at_ms > this.at_ms + GONE_MS) this.forget();
-    this.at_ms = now.at_ms;
     const paths = new Map(group.znodes.map((each) => [each.path, each]));
     for (const [path, node] of this.known ?? []) if (!paths.has(path)) this.gone.set(path, { ...node, gone_ms: now.at_ms });
     for (const [path, node] of this.gone) if (paths.has(path) || node.gone_ms < now.at_ms - GONE_MS) this.gone.delete(path);
@@ -25,22 +23,23 @@ export class Tree {
     this.known = paths;
     const all = [...group.znodes, ...this.gone.values()];
     this.owners = new Map(group.members.filter((each) => each.id).map((each) => [each.id, each.name]));
-    keyed(this.list, rows(all), (each) => each.path, (each) => this.row(each), (row, each) => this.show(row, each));
+    keyed(this.list, rows(all), (each) => each.path, () => this.row(), (row, each) => this.show(row, each));
   }
 
-  // What follows is not what comes next: nothing has changed just now.
+  // For a replay: what is shown next is not what comes next, so that nothing of it has changed just now.
   forget() {
     this.gone.clear();
     this.known = null;
   }
 
-  row({ name, depth }) {
-    const row = html("li", {}, html("span", { class: "node" }, name), html("span", { class: "data" }), html("span", { class: "who faint" }));
-    row.style.paddingInlineStart = `${depth}rem`;
-    return row;
+  row() {
+    return html("li", {}, html("span", { class: "node" }), html("span", { class: "data" }), html("span", { class: "who faint" }));
   }
 
-  show(row, { node }) {
+  // How deep a row is, and so its name, depends on what else there is.
+  show(row, { name, depth, node }) {
+    say(row.firstChild, name);
+    row.style.paddingInlineStart = `${depth}rem`;
     row.classList.toggle("gone", Boolean(node?.gone_ms));
     if (!node) return;
     const [, data, who] = row.children;

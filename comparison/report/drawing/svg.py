@@ -69,7 +69,7 @@ def painted(block: Block, length: int) -> Painted:
 def painter() -> str:
     """The page's painter, as a JavaScript module, with the measures that it shares with this one."""
     text = Path(__file__).with_name("painter.js").read_text(encoding="utf-8")
-    return f"export const LETTER = {LETTER}, OVERLAP = {OVERLAP};\n{text}"
+    return f"export const LETTER = {LETTER};\nexport const OVERLAP = {OVERLAP};\n{text}"
 
 
 def _share(at: float, length: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from comparison.report.sections.reasons import reasons
 from comparison.report.sections.sequences import lines_for, sequences
 from comparison.report.view.naming import names_explained
 from comparison.screen.natural_order import natural
+from kernel.platform.places import is_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +68,14 @@ class Lanes(NamedTuple):
     length_ms: int
     from_ms: float
     headings: Sequence[str] = HEADINGS
+
+    @property
+    def replay(self) -> str:
+        """The command that plays the first two event by event; '' for runs in a store."""
+        paths = [column.view.path for column, _ in self.figures[:2]]
+        if any(is_uri(path) or not path for path in paths):
+            return ""
+        return f"rebalance-lab report {' '.join(map(shlex.quote, paths))} --replay -o replay.html"
 
 
 def lanes(

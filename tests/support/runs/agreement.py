@@ -16,7 +16,10 @@ from rich.console import Console
 
 from comparison.ownership.cover import doubled_ns, stops
 from comparison.playground import messages
+from comparison.playground.live.first import first_group
 from comparison.playground.live.fold import GroupFold
+from comparison.replay.columns import columns_of
+from comparison.replay.steps import DETAILS, folded
 from comparison.report import terminal
 from comparison.report.diagrams.timeline import timeline
 from comparison.report.export.picture import picture
@@ -68,6 +71,7 @@ def figures_of(folder: Path, result: Result) -> Iterator[tuple[str, Said]]:
             "diagram": {**_times(diagram), **_commits(whole), "rebalances": _rebalances(history, end_ns)},
             "perfetto": _perfetto(traces, end_ns),
             "playground": _played(events, run.design),
+            "replay": _replayed(traces),
             "terminal": _printed(result, place),
         }
         for surface, figures in surfaces.items():
@@ -155,6 +159,15 @@ def _played(events: list[dict[str, Any]], design: str) -> dict[str, float]:
         for each in fold.drain(events[-1]["ns"] // 10**6, group)
         if isinstance(each, messages.CountersChanged)
     )
+    return {name: getattr(counters, name) for name in counters.__struct_fields__ if name in SHOWN}
+
+
+def _replayed(traces: list[Trace]) -> dict[str, float]:
+    """The counters at the end of a replay."""
+    (column,) = columns_of([stream_of(traces)])
+    found = folded(first_group(column.design, column.rate), column.events, DETAILS[0], znodes=False)
+    changes = (change for step in found.steps for change in step.changes)
+    *_, counters = (each.counters for each in changes if isinstance(each, messages.CountersChanged))
     return {name: getattr(counters, name) for name in counters.__struct_fields__ if name in SHOWN}
 
 

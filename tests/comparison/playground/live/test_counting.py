@@ -14,7 +14,7 @@ Runs = list[tuple[str, int, int]]  #: member, first and last offset
 
 
 def counted(runs: Runs) -> tuple[int, int, int]:
-    counting = Counting(Feed(coordinated=True), coordinated=True)
+    counting = Counting(Feed(coordinated=True), is_told=True)
     for member, first, last in runs:
         event = {"kind": "records_delivered", "topic": "t", "partition": 0, "first": first, "last": last}
         counting.count(0, MEMBER, member, event)

@@ -12,7 +12,7 @@ import msgspec
 
 from comparison.playground import commands, messages
 from comparison.playground.applying import changed
-from comparison.playground.play.lifecycle import first_group
+from comparison.playground.play.lifecycle import played_group
 from comparison.playground.simulated.exchange import Asked, Begin, Finish, Give, GoOn, Reply
 from comparison.scenarios.plan.played import PLAYGROUND
 
@@ -43,7 +43,7 @@ def asked(folder: Path, design: str, lines: Sequence[Asked], *, hash_seed: int =
 def shown(design: str, replies: Sequence[Reply]) -> messages.Group:
     """The group as a page shows it at the end."""
     changes = [change for reply in replies for change in reply.changes]
-    return changed(first_group(design, PARAMETERS.rate), changes, replies[-1].at_ns // MS, LIMITS)
+    return changed(played_group(design, PARAMETERS.rate), changes, replies[-1].at_ns // MS, LIMITS)
 
 
 def traces(folder: Path) -> dict[str, bytes]:

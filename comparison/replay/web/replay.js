@@ -1,0 +1,228 @@
+// A replay: the playground's columns, at a moment of runs that are over. Everything shown follows from that moment.
+
+import { Cursor } from "./cursor.js";
+import { COUNTERS } from "./counters.js";
+import { data } from "./data.js";
+import { html, put, say, seconds } from "./elements.js";
+import { GroupColumn } from "./group.js";
+import { Timeline } from "./timeline.js";
+
+const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10];
+const WINDOWS_S = [60, 20, 5, 1];
+const BEFORE_MS = 500;    // so long before the first change it begins
+const TICK_MS = 250, STILL_MS = 500;
+const LONGEST_FRAME_MS = 250;  // a page that was not in sight goes on where it was
+const REBALANCE = "r", FAULT = "f";
+const part = (name) => document.getElementById(name);
+const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
+const precise = (ms) => `${Math.floor(ms / 60000)}:${((ms % 60000) / 1000).toFixed(3).padStart(6, "0")}`;
+
+class Replay {
+  constructor(all) {
+    this.all = all;
+    this.timeline = new Timeline(all);
+    this.lengthMs = all.length_ms;
+    this.columns = all.first.groups.map((group, number) => this.column(group, number));
+    // What is counted is said by design; a column has a name of its own if there are several of one.
+    for (const each of COUNTERS) each.designs.push(...Object.keys(all.designs).filter((name) => each.designs.includes(all.designs[name])));
+    this.isPlaying = false;
+    this.jump(Math.max(0, all.change_ms - BEFORE_MS));
+  }
+
+  column(group, number) {
+    const about = this.all.znodes[group.design];
+    const column = new GroupColumn(group, null, () => "", null);
+    column.root.querySelector("h2").id = `column-${number}`;
+    if (about) column.root.querySelector(".znodes h3").after(html("p", { class: "faint" }, about));
+    column.cursor = new Cursor(column.lanes, (ms) => this.seek(ms));
+    part("groups").append(column.root);
+    part("jump").append(html("a", { href: `#column-${number}` }, group.design));
+    return column;
+  }
+
+  // -- moving ----------------------------------------------------------------------------------------------------------
+
+  // To a moment, whatever was shown before.
+  jump(ms, done = -1) {
+    this.ms = Math.min(this.lengthMs, Math.max(0, ms));
+    this.timeline.goTo(done >= 0 ? done : this.timeline.doneAt(this.ms));
+    for (const column of this.columns) for (const each of column.parts) each.forget?.();
+    this.isStale = this.isMoved = true;
+  }
+
+  seek(ms) {
+    this.jump(ms);
+    this.announce();
+  }
+
+  pass(sinceMs) {
+    this.ms = Math.min(this.lengthMs, this.ms + sinceMs * Number(part("speed").value));
+    const done = this.timeline.doneAt(this.ms);
+    this.isStale ||= done !== this.timeline.done;
+    this.timeline.goTo(done);
+    if (this.ms >= this.lengthMs) this.play(false);
+  }
+
+  play(isPlaying = !this.isPlaying) {
+    if (isPlaying && this.ms >= this.lengthMs) this.jump(0);
+    this.isPlaying = isPlaying;
+    say(part("play"), isPlaying ? "Pause" : "Play");
+    if (!isPlaying) this.announce();
+  }
+
+  on(mark = "") {
+    const number = this.timeline.next(mark);
+    this.play(false);
+    if (number < 0) return this.refuse("There is no later one.");
+    this.ms = this.timeline.at(number);
+    this.timeline.goTo(number + 1);
+    this.isStale = this.isMoved = true;
+    return this.announce();
+  }
+
+  // To the one before this moment: that which is shown only if something has happened since.
+  back(mark = "") {
+    const shown = this.timeline.last(mark), { done } = this.timeline;
+    const isPast = shown >= 0 && (done > shown + 1 || this.ms > this.timeline.at(shown));
+    const number = isPast ? shown : this.timeline.last(mark, shown);
+    this.play(false);
+    if (number < 0) {
+      this.jump(0, 0);
+      return this.refuse("There is no earlier one: this is the beginning.");
+    }
+    this.jump(this.timeline.at(number), number + 1);
+    return this.announce();
+  }
+
+  faster(direction) {
+    const speed = Number(part("speed").value);
+    const next = direction > 0 ? SPEEDS.find((each) => each > speed) : SPEEDS.findLast((each) => each < speed);
+    if (next) part("speed").value = String(next);
+  }
+
+  // -- what is said ----------------------------------------------------------------------------------------------------
+
+  get moment() {
+    const since = this.ms - this.all.change_ms;
+    return `${seconds(Math.abs(since))} ${since < 0 ? "before" : "after"} the first change`;
+  }
+
+  // The event at the cursor, or the last one before it.
+  get event() {
+    const number = this.timeline.last();
+    if (number < 0) return "Nothing has happened yet";
+    const [at, place, says] = this.timeline.steps[number];
+    const of = this.columns.length > 1 ? `${this.all.first.groups[place].design}: ` : "";
+    return `${precise(at)} ${of}${says}`;
+  }
+
+  announce() {
+    say(part("announced"), `${this.moment}. ${this.event}`);
+  }
+
+  refuse(why) {
+    say(part("announced"), why);
+  }
+
+  caption() {
+    const since = (this.ms - this.all.change_ms) / 1000 + 0.0005;
+    const now = this.all.captions.findLast((each) => each.at <= since);
+    say(part("caption"), now?.text ?? "");
+    const looked = now?.part ?? "";
+    if (looked === this.looked) return;
+    this.looked = looked;
+    for (const each of document.querySelectorAll("[data-part]")) each.classList.toggle("looked-at", each.dataset.part === looked);
+  }
+
+  // -- what is shown ---------------------------------------------------------------------------------------------------
+
+  get windowMs() {
+    return Math.min(this.lengthMs, Number(part("window").value) * 1000 || this.lengthMs);
+  }
+
+  // What is at the right edge of the lanes: the cursor is in the middle, but for the beginning and the end. Without
+  // motion they do not glide.
+  get rightMs() {
+    const width = this.windowMs, middle = stands.matches ? Math.floor(this.ms / width) * width + width / 2 : this.ms;
+    return Math.min(this.lengthMs, Math.max(width, middle + width / 2));
+  }
+
+  draw(at) {
+    const isTick = this.isMoved || at - (this.tickedAt ?? 0) >= TICK_MS, right = this.rightMs;
+    if (isTick) this.tickedAt = at;
+    const { state } = this.timeline;
+    this.columns.forEach((column, place) => {
+      const { lanes } = column;
+      lanes.windowMs = this.windowMs;
+      if (this.isStale) column.update(state.groups[place], { ...state, at_ms: this.ms });
+      if (isTick || this.isStale) lanes.tick(right, this.isMoved);
+      lanes.move(right);
+      column.cursor.place(this.ms, right);
+    });
+    if (document.activeElement !== part("scrubber") || this.isPlaying || !part("scrubber").isDragged) part("scrubber").value = this.ms;
+    put(part("scrubber"), "aria-valuetext", this.moment);
+    say(part("clock"), precise(this.ms));
+    say(part("since"), this.moment);
+    say(part("event"), this.event);
+    if (this.all.captions.length) this.caption();
+    this.isStale = this.isMoved = false;
+    this.drawnMs = this.ms;
+  }
+
+  frame(at) {
+    const since = Math.min(Math.max(0, at - (this.framedAt ?? at)), LONGEST_FRAME_MS), isDue = !stands.matches || at - (this.stillAt ?? 0) >= STILL_MS;
+    this.framedAt = at;
+    if (this.isPlaying) this.pass(since);
+    if (this.isMoved || (isDue && (this.isStale || this.drawnMs !== this.ms))) {
+      this.stillAt = at;
+      this.draw(at);
+    }
+    requestAnimationFrame((next) => this.frame(next));
+  }
+}
+
+// -- beginning ----------------------------------------------------------------------------------------------------------
+
+function marksOf(all) {
+  for (const [at, , says, mark] of all.steps.filter((step) => step[3] === FAULT)) {
+    const tick = html("span", { class: "tick", title: `${precise(at)} ${says}` });
+    tick.style.insetInlineStart = `${(100 * at) / all.length_ms}%`;
+    part("marks").append(tick);
+  }
+}
+
+function begin(all) {
+  const scrubber = part("scrubber");
+  scrubber.max = all.length_ms;
+  scrubber.step = Math.max(1, Math.round(all.length_ms / 1000));
+  part("speed").append(...SPEEDS.map((each) => html("option", { value: each, selected: each === 1 }, `${each} ×`)));
+  part("window").append(html("option", { value: 0 }, "the whole run"),
+    ...WINDOWS_S.filter((each) => each * 1000 < all.length_ms).map((each) => html("option", { value: each }, `${each} s`)));
+  part("caption").hidden = !all.captions.length;
+  marksOf(all);
+  const replay = new Replay(all);
+  const does = {
+    play: () => replay.play(), "event-on": () => replay.on(), "event-back": () => replay.back(),
+    "rebalance-on": () => replay.on(REBALANCE), "rebalance-back": () => replay.back(REBALANCE),
+    "fault-on": () => replay.on(FAULT), "fault-back": () => replay.back(FAULT), "keys-button": () => part("keys").showModal(),
+  };
+  for (const [name, act] of Object.entries(does)) part(name).addEventListener("click", act);
+  scrubber.addEventListener("input", () => replay.seek(Number(scrubber.value)));
+  part("window").addEventListener("change", () => { replay.isMoved = replay.isStale = true; });
+  const keys = {
+    " ": does.play, ArrowRight: does["event-on"], ArrowLeft: does["event-back"], j: does["rebalance-on"], k: does["rebalance-back"],
+    f: does["fault-on"], d: does["fault-back"], ",": () => replay.faster(-1), ".": () => replay.faster(1),
+    Home: () => replay.seek(0), End: () => replay.seek(replay.lengthMs), "?": does["keys-button"],
+  };
+  document.addEventListener("keydown", (event) => {
+    const isOwn = event.target.matches("select, textarea, input") || (event.key === " " && event.target.matches("button, summary, a"));
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || isOwn || document.querySelector("dialog[open]")) return;
+    if (!part("keys-on").checked || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  part("controls").hidden = false;
+  requestAnimationFrame((at) => replay.frame(at));
+}
+
+data.then(begin, (error) => say(part("failed"), `This browser could not unpack what the page shows: ${error}`));
