@@ -11,9 +11,12 @@ import psutil
 import pytest
 from msgspec.structs import asdict
 
+from comparison.own_scenarios import why_not_judged
 from comparison.pipeline.analysis import analyze
 from comparison.playground import commands, messages
 from comparison.run_folder import run_dirs_in
+from comparison.scenarios.plan.scenario_file import read_scenario
+from comparison.scenarios.plan.vocabulary import AddPartitions, Inject
 from tests.faults.played_game import Player, play
 
 if TYPE_CHECKING:
@@ -182,4 +185,7 @@ def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
     player = play(tmp_path, ["zookeeper"], script, members=2, partitions=20)
     assert player.game.snapshot().status is messages.Status.FAILED
     assert player.game.snapshot().reason == "interrupted: the traces are kept"
+    scenario = read_scenario(player.bundle / "played.toml", why_not_judged).scenario
+    played = [step for step in scenario.steps if isinstance(step, AddPartitions | Inject)]
+    assert played == [AddPartitions(more=4, wait=False), Inject("freeze", "m1")]
     assert outcomes(player.bundle) == {"zookeeper": ("interrupted", "")}

@@ -42,7 +42,7 @@ def test_tour_of_a_split_brain_shows_it_in_zookeeper_and_not_in_eager(browser: A
         page.get_by_role("button", name="Next").click()
         page.get_by_role("button", name="Cut m2 off").click()
         zookeeper.locator('.glance[data-kind="alarm"]', has_text="Split brain").wait_for()
-        zookeeper.locator(".both").first.wait_for()
+        zookeeper.locator(".lane-plot .both").first.wait_for()
         for text in ("✓ two members deliver in zookeeper", "✓ eager has moved the partitions of m2"):
             page.locator(".seen").get_by_text(text).wait_for()
         assert card(page, "zookeeper", "m2").locator(".state").text_content() == "cut off"

@@ -65,7 +65,8 @@ class PlayedGame(ABC):
         self._parameters = parameters
         self._provenance: Mapping[str, object] = {}
         self._formed_ms: int | None = None  #: when all groups had formed
-        self._saved: tuple[str, ...] = ()
+        self._kept: Sequence[messages.SavedScenario] | None = None  #: what was played until the game was stopped
+        self._saved: tuple[str, ...] = ()  #: the paths of these
         self._broadcast = Broadcast(
             messages.Snapshot(
                 seq=0,
@@ -238,6 +239,9 @@ class PlayedGame(ABC):
         """What was accepted in each design, in its order."""
 
     def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return self._kept if self._kept is not None else self._as_scenarios()
+
+    def _as_scenarios(self) -> Sequence[messages.SavedScenario]:
         return saved(
             Played(
                 name=self._bundle.name,
@@ -252,9 +256,10 @@ class PlayedGame(ABC):
         )
 
     def _save(self) -> None:
-        """Write what was played beside the run; as `_note`."""
+        """Keep what was played, and write it beside the run; as `_note`."""
+        self._kept = self._as_scenarios()
         with contextlib.suppress(OSError):
-            for each in self.scenarios():
+            for each in self._kept:
                 path = self._bundle / each.name
                 path.write_text(each.text)
                 self._saved = (*self._saved, str(path))

@@ -85,10 +85,10 @@ function showEnd() {
   if (!isEnd || root.shownKey === key) return;
   root.shownKey = key;
   const said = [html("h2", {}, STATUS[game.status])];
-  if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));
-  if (game.scenarios.length) said.push(html("p", {}, "As a scenario: ", ...game.scenarios.flatMap((path) => [html("code", {}, path), " "])));
-  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report"),
-    ", which stays as ", html("code", {}, game.report)));
+  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report")));
+  const files = game.scenarios.map((path) => path.slice(path.lastIndexOf("/") + 1));
+  if (files.length) said.push(html("p", {}, "As a scenario: ", ...files.flatMap((name) => [html("a", { href: name, download: name }, name), " "])));
+  if (game.run_folder) said.push(html("p", {}, "All that was played is in ", html("code", {}, game.run_folder)));
   root.replaceChildren(...said);
 }
 
