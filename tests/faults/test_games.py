@@ -106,7 +106,7 @@ def test_members_and_partitions_come_and_go(tmp_path: Path) -> None:
             lambda: player.member("cooperative", "m2").state is messages.MemberState.FROZEN, "m2 to freeze"
         )
         psutil.Process(_pid(player, "m4")).kill()
-        await player.until(lambda: player.member("cooperative", "m4").ended == "ended by itself", "m4 to be missed")
+        await player.until(lambda: player.member("cooperative", "m4").ended == "by itself", "m4 to be missed")
         assert await player.send(commands.Stop()) == ""
 
     player = play(tmp_path, ["cooperative"], script, members=2, partitions=3)

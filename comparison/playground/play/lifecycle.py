@@ -57,6 +57,7 @@ class PlayedGame(ABC):
         idle_s: float,
         limits: messages.Limits,
         parameters: Parameters,
+        begun: messages.Begun,
         simulation: messages.Simulation | None = None,
     ) -> None:
         self._bundle = bundle
@@ -74,6 +75,7 @@ class PlayedGame(ABC):
                 status=messages.Status.STARTING,
                 run_folder=str(bundle),
                 limits=limits,
+                begun=begun,
                 groups=groups,
                 simulation=simulation,
             )
@@ -130,6 +132,11 @@ class PlayedGame(ABC):
             self._save()
             self._enter(messages.Status.ANALYSING, f"{why}: {STOPPING}")
             self._stop_groups()
+
+    def fail(self, why: str) -> None:
+        """A part has failed: nothing can be played any more. What has failed while it was being stopped is analysed."""
+        if not self._why and self.snapshot().status is not messages.Status.FAILED:
+            self._enter(messages.Status.FAILED, why)
 
     # -- its life ---------------------------------------------------------------------------------------------
 
@@ -217,6 +224,13 @@ class PlayedGame(ABC):
     @abstractmethod
     def _now_ms(self) -> int:
         """Since the game began."""
+
+    @property
+    def _shown_ms(self) -> int:
+        """The time that pages show: it stands still once the game is being stopped."""
+        now = self.snapshot()
+        goes_on = now.status in (messages.Status.STARTING, messages.Status.RUNNING)
+        return self._now_ms() if goes_on else now.at_ms
 
     # -- what the pages get -----------------------------------------------------------------------------------
 
