@@ -145,7 +145,7 @@ def test_next_overlap_keeps_both_in_view_and_says_where_there_is_none(browser: A
             expect(page.locator(f"#{each} .partitions .plot")).to_be_in_viewport(ratio=1)
         page.locator("select.left").select_option(label="static")
         page.keyboard.press("o")
-        assert page.locator(".said").text_content() == "no overlap here; there are some in zookeeper"
+        expect(page.locator(".said")).to_have_text("no overlap here; there are some in zookeeper")
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
