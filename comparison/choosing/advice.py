@@ -29,15 +29,16 @@ LEFT_OUT = (
 )
 
 
-def advice(found: Sequence[DesignCosts]) -> str:
-    """A sentence or two. `found` are the weeks of all designs that there are costs of."""
+def advice(found: Sequence[DesignCosts], *, judged: bool) -> str:
+    """A sentence or two. `found` are the weeks of the designs; `judged`: not everything is tolerated."""
     known = {each.design: bounds for each in found if (bounds := each.figures[STANDSTILL_IN_ALL].bounds) is not None}
     if not known:
         return "Nobody can say: no run covers this week in any design."
     ranked = sorted(
         (each for each in found if each.design in known), key=lambda each: (known[each.design].middle, _requests(each))
     )
-    for meets, those in ((True, "that meet what you tolerate"), (None, "that may meet what you tolerate")):
+    meeting = " that meet what you tolerate" if judged else ""
+    for meets, those in ((True, meeting), (None, " that may meet what you tolerate")):
         able = [each for each in ranked if each.meets is meets]
         usable = [each for each in able if is_of_consumers_today(each.design)]
         if usable:
@@ -58,16 +59,12 @@ def _reasons(
     usable: Sequence[DesignCosts], able: Sequence[DesignCosts], known: Mapping[str, Bounds], those: str
 ) -> list[str]:
     best = usable[0]
-    of = f"of {len(usable)} designs of today's consumers {those}" if len(usable) > 1 else f"the only one {those}"
-    said = [
-        f"Choose {best.design}: {of}"
-        + (
-            f", its partitions stand still least, about {_text(known[best.design])} partition-s a week"
-            if len(usable) > 1
-            else ""
-        )
-        + "."
-    ]
+    said = [f"Choose {best.design}: the only one of today's consumers{those}."]
+    if len(usable) > 1:
+        said = [
+            f"Choose {best.design}: of {len(usable)} designs of today's consumers{those}, its partitions stand still "
+            f"least, about {_text(known[best.design])} partition-s a week."
+        ]
     if best.meets is None:
         said.append(f"It is not certain: {best.because}.")
     if close := [each.design for each in usable[1:] if known[each.design].low <= known[best.design].high]:

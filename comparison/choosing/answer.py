@@ -72,7 +72,7 @@ def choice_of(
             seeds=costs.seeds,
         ),
         designs=found,
-        advice=advice(found),
+        advice=advice(found, judged=tolerated != Tolerated()),
         answered_by=answering_command(events, group, [each.design for each in found]) if unknown else "",
         left_out=list(LEFT_OUT),
     )

@@ -13,6 +13,7 @@ class MemberAction(StrEnum):
 
     START = "start"  #: ended: a new process at its place
     LEAVE = "leave"  #: running: it closes its consumer and ends
+    RESTART = "restart"  #: running: it leaves, and a new process starts at its place, as in a deployment
     KILL = "kill"  #: not ended: SIGKILL
     FREEZE = "freeze"  #: running: SIGSTOP
     CONTINUE = "continue"  #: frozen: SIGCONT
@@ -51,6 +52,15 @@ class SetRate(Command, frozen=True, kw_only=True, tag="rate"):
     """Produce so many records a second, over all partitions of a design."""
 
     per_second: Annotated[int, Meta(ge=0)]
+
+
+class Restore(Command, frozen=True, kw_only=True, tag="restore"):
+    """Bring the group back to how it began: no fault, the members that it began with, and no others; the first rate.
+
+    It begins with at least `members_min`.
+    """
+
+    members_min: Annotated[int, Meta(ge=1, le=5)] = 1
 
 
 class SetStepping(Command, frozen=True, kw_only=True, tag="stepping"):
@@ -106,9 +116,11 @@ class PlayAnew(Command, frozen=True, kw_only=True, tag="anew"):
 
 
 SimulatedCommand = SetPace | NextEvent | GoBack | PlaySame | PlayAnew
-AnyCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo | Stop | SimulatedCommand
+AnyCommand = (
+    ActOnMember | AddMembers | AddPartitions | SetRate | Restore | SetStepping | LetGo | Stop | SimulatedCommand
+)
 #: What is given to groups.
-GroupCommand = ActOnMember | AddMembers | AddPartitions | SetRate | SetStepping | LetGo
+GroupCommand = ActOnMember | AddMembers | AddPartitions | SetRate | Restore | SetStepping | LetGo
 
 
 class Outcome(NamedTuple):

@@ -75,10 +75,9 @@ class Partition(Struct, frozen=True, kw_only=True):
 
 
 class Counters(Struct, frozen=True, kw_only=True):
-    """Figures of one design up to now, each as `comparison.results.metrics.METRICS` has it under the same name.
+    """Figures of one design up to now, as `comparison.results.metrics.METRICS` has them, without our observer.
 
-    None of them counts the playground's own observer. Until ZooKeeper's log has been read, which is when the game has
-    ended, the commits that it stored are those that its members know of.
+    Until ZooKeeper's log is read, after the game, the commits that it stored are those that its members know of.
     """
 
     unowned_partition_s: float = 0
@@ -210,12 +209,19 @@ class Group(Struct, frozen=True, kw_only=True):
 class Limits(Struct, frozen=True, kw_only=True):
     """What the game accepts at most, in each design."""
 
-    members: int = 12  #: places, including those whose member has ended
+    members: int = 12  #: places; those that were added, and whose member has ended, are taken again
     partitions: int = 24
     rate: int = 1000
     delay_ms: int = 5000
     feed: int = 200  #: sentences that are kept
     lanes_ms: int = 180_000  #: how long a closed interval is kept
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """How the game was begun."""
+
+    members: int = 3  #: of each group
+    command: str = ""  #: as a shell takes it
 
 
 class TimeState(StrEnum):
@@ -251,6 +257,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, tag_field="type", tag="snapsho
     report: str = ""  #: the path of report.html, once there is one
     scenarios: tuple[str, ...] = ()  #: the paths of what was played as scenarios, once the game is stopped
     limits: Limits = Limits()
+    begun: Begun = Begun()
     groups: tuple[Group, ...] = ()
     simulation: Simulation | None = None  #: of a simulated game
 
@@ -377,7 +384,6 @@ class Game(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Everything as of now."""
-        ...
 
     def subscribe(self, after: int | None = None) -> AsyncIterator[Snapshot | Increment]:
         """Follow the game from the increment `after` on.
@@ -386,12 +392,9 @@ class Game(Protocol):
         subscriber that has fallen too far behind. The iteration ends after the game has ended or failed and all of it
         was received. Close it (`aclose`) when the page is gone: a game that nobody watches for long stops.
         """
-        ...
 
     def scenarios(self) -> Sequence[SavedScenario]:
         """What was played up to now as files of scenarios: one for all designs in which the same was played."""
-        ...
 
     async def command(self, command: AnyCommand) -> Answer:
         """Give a command; returns once it is accepted or refused, not when its effect is over."""
-        ...

@@ -28,6 +28,7 @@ from comparison.report.sections.glossary import COUNTED, glossary, of_changes, o
 from comparison.report.sections.growth import grown
 from comparison.report.sections.lanes import Column, lanes, marks_for
 from comparison.report.sections.overview import PRICES, judged
+from comparison.report.sections.pairs import worst_and_best
 from comparison.report.sections.tables import tables
 from comparison.report.summaries.additions import additions
 from comparison.report.summaries.figures import (
@@ -79,8 +80,9 @@ SCRIPTS = (
 )
 
 
-#: A page with more runs than fit into so many bytes draws fewer stretches of each; not fewer than the least.
-BYTES_MAX, MARKS_LEAST = 8_000_000, 20
+#: A page with more runs than fit into so many bytes draws fewer stretches of each, not fewer than the least. Below
+#: MARKS_FEW most would be joined: rather than that, lanes of two designs of each scenario are drawn instead of all.
+BYTES_MAX, MARKS_FEW, MARKS_LEAST = 8_000_000, 150, 20
 
 
 class _Scenario(NamedTuple):
@@ -95,6 +97,7 @@ class _Scenario(NamedTuple):
     circumstances: str
     warnings: list[str]
     lanes: Lanes | None
+    without_lanes: str  #: the designs that had no room for them
     growth: Grown | None
     waited: Sequence[Latencies]
     tables: Tables
@@ -114,18 +117,20 @@ def page(
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
     shown = [columns_of(scenario, result) for scenario in result.scenarios]
-    marks_max = marks_for(sum(map(len, shown)))
+    marks_max, in_pairs = marks_for(sum(map(len, shown))), False
     while True:
         scenarios = [
-            _scenario(each, runs, result, by_path, about, marks_max)
+            _scenario(each, runs, result, by_path, about, marks_max, in_pairs=in_pairs)
             for each, runs in zip(result.scenarios, shown, strict=True)
         ]
         text = _page(result, about, scenarios, differences)
         over = len(text.encode()) / BYTES_MAX - 1
-        if over <= 0 or marks_max <= MARKS_LEAST:
+        if over <= 0 or (in_pairs and marks_max <= MARKS_LEAST):
             return text
         # The more is too much, the fewer: bars are a part of a page, about a quarter of one that has many runs.
         marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
+        if marks_max < MARKS_FEW and not in_pairs:
+            marks_max, in_pairs = marks_for(sum(min(2, len(runs)) for runs in shown)), True
 
 
 def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differences: Differences | None = None) -> str:
@@ -172,27 +177,35 @@ def _scenario(
     views: Mapping[str, RunView | None],
     about: About,
     marks_max: int,
+    *,
+    in_pairs: bool,
 ) -> _Scenario:
     name = scenario.scenario
     missing = {design: why for (of, design), why in inapplicable(result).items() if of == name}
     by_design = {run.design: view for run in runs if (view := views.get(run.path)) is not None}
-    seen = [run for run in runs if run.design in by_design]
+    drawable = [run for run in runs if run.design in by_design]
+    seen = (worst_and_best(drawable) or drawable) if in_pairs else drawable
+    drawn = {run.design: by_design[run.design] for run in seen}
     return _Scenario(
         name=name,
         anchor=anchor_of(name),
         verdict=scenario.verdict,
         judged=judged(scenario, runs, result, missing),
-        first=first(name, runs, by_design, missing, marks_max),
+        first=first(name, runs, by_design, drawn, missing),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),
         lanes=lanes(
             anchor_of(name),
-            [Column(anchor_of(name, run.design), run.design, by_design[run.design]) for run in seen],
+            [
+                Column(anchor_of(name, run.design), run.design, view)
+                for run, view in zip(seen, drawn.values(), strict=True)
+            ],
             marks_max,
             seen,
             additions(runs),
         ),
+        without_lanes=", ".join(run.design for run in drawable if run.design not in drawn),
         growth=grown(name, result),
         waited=waited(runs),
         tables=tables(runs, promises.by_design(scenario, result)),

@@ -11,9 +11,12 @@ import psutil
 import pytest
 from msgspec.structs import asdict
 
+from comparison.own_scenarios import why_not_judged
 from comparison.pipeline.analysis import analyze
 from comparison.playground import commands, messages
 from comparison.run_folder import run_dirs_in
+from comparison.scenarios.plan.scenario_file import read_scenario
+from comparison.scenarios.plan.vocabulary import AddPartitions, Inject
 from tests.faults.played_game import Player, play
 
 if TYPE_CHECKING:
@@ -103,7 +106,7 @@ def test_members_and_partitions_come_and_go(tmp_path: Path) -> None:
             lambda: player.member("cooperative", "m2").state is messages.MemberState.FROZEN, "m2 to freeze"
         )
         psutil.Process(_pid(player, "m4")).kill()
-        await player.until(lambda: player.member("cooperative", "m4").ended == "ended by itself", "m4 to be missed")
+        await player.until(lambda: player.member("cooperative", "m4").ended == "by itself", "m4 to be missed")
         assert await player.send(commands.Stop()) == ""
 
     player = play(tmp_path, ["cooperative"], script, members=2, partitions=3)
@@ -182,4 +185,7 @@ def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
     player = play(tmp_path, ["zookeeper"], script, members=2, partitions=20)
     assert player.game.snapshot().status is messages.Status.FAILED
     assert player.game.snapshot().reason == "interrupted: the traces are kept"
+    scenario = read_scenario(player.bundle / "played.toml", why_not_judged).scenario
+    played = [step for step in scenario.steps if isinstance(step, AddPartitions | Inject)]
+    assert played == [AddPartitions(more=4, wait=False), Inject("freeze", "m1")]
     assert outcomes(player.bundle) == {"zookeeper": ("interrupted", "")}

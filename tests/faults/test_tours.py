@@ -1,40 +1,24 @@
-"""The playground's guided tours on real groups: what each step does brings about what it says one will see."""
+"""The playground's guided tours on real groups, in a browser: what each step does brings about what it says."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from comparison.playground import commands, messages
-from comparison.playground.web import server
-from tests.faults.played_game import Player, play
+from tests.comparison.playground.web.test_tours import TOURS, Tour
+from tests.comparison.playground.web.test_tours_in_a_browser import take
+from tests.faults.test_playground_in_a_browser import WAIT_MS, played
+from tests.support.pages.playground import opened
 
 pytestmark = pytest.mark.long
 
-TOURS = json.loads((Path(server.__file__).parent / "tours.json").read_text())
 
-
-@pytest.mark.parametrize("tour", TOURS, ids=[tour["id"] for tour in TOURS])
-def test_what_a_tour_promises_is_seen(tour: Mapping[str, Any], tmp_path: Path) -> None:
-    async def script(player: Player) -> None:
-        def counter(seen: Mapping[str, Any]) -> float:
-            return float(getattr(player.group(seen["design"]).counters, seen["counter"]))
-
-        await player.running()
-        await player.settled()
-        for step in tour["steps"]:
-            before = [(seen, counter(seen)) for seen in step.get("seen", ())]
-            for sent in step.get("do", ()):
-                assert await player.send(msgspec.convert(sent, commands.AnyCommand)) == ""
-            for seen, was in before:
-                await player.until(lambda s=seen, w=was: counter(s) >= w + s["by"], f"{step['say']}: {seen['say']}")
-        assert await player.send(commands.Stop()) == ""
-
-    player = play(tmp_path, tour["designs"], script)
-    assert player.game.snapshot().status is messages.Status.ENDED
-    assert player.game.snapshot().reason == "stopped on the page"
+@pytest.mark.parametrize("tour", TOURS, ids=[tour.id for tour in TOURS])
+def test_what_a_tour_promises_is_seen_twice(browser: Any, tour: Tour, tmp_path: Path) -> None:
+    with played(tmp_path, tour.designs) as address, opened(browser, address, timeout_ms=WAIT_MS) as page:
+        page.locator('body[data-status="running"]').wait_for()
+        page.keyboard.press("t")
+        for _ in range(2):
+            take(page, tour, wait_s=WAIT_MS / 1000)

@@ -37,7 +37,7 @@ _ENDS = {
     "kill": ("was killed", "killed", "kill"),
     "leave": ("has left", "left", "left"),
     "stop": ("was stopped", "stopped", "stop"),
-    "itself": ("ended by itself", "ended by itself", "ended"),
+    "itself": ("ended by itself", "by itself", "ended"),
 }
 _LOST = "lost its place in the group"
 

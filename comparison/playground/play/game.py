@@ -31,13 +31,16 @@ _QUIET_MS = 1000
 class LabGame(PlayedGame):
     """See the module."""
 
-    def __init__(self, requests: Sequence[RunRequest], bundle: Path, *, idle_s: float) -> None:
+    def __init__(self, requests: Sequence[RunRequest], bundle: Path, *, begun: messages.Begun, idle_s: float) -> None:
         self._begun_ns = time.monotonic_ns()
         limits = messages.Limits(members=MEMBERS_MAX, partitions=PARTITIONS_MAX, rate=RATE_MAX)
         groups = tuple(played_group(request.design, request.parameters.rate) for request in requests)
-        super().__init__(groups, bundle, idle_s=idle_s, limits=limits, parameters=requests[0].parameters)
+        parameters = requests[0].parameters
+        super().__init__(groups, bundle, idle_s=idle_s, limits=limits, parameters=parameters, begun=begun)
         self._accepted: dict[str, list[Act]] = {request.design: [] for request in requests}
         self._played = {request.design: PlayedGroup(request, limits) for request in requests}
+        for group in self._played.values():
+            group.on_failed = self.fail
         self._watched = {
             group.design: WatchedGroup(self._played[group.design], group, self._begun_ns)
             for group in self.snapshot().groups
@@ -105,13 +108,13 @@ class LabGame(PlayedGame):
 
     def _publish(self, *status: messages.StatusChanged) -> None:
         before = self.snapshot()
-        at_ms = max(before.at_ms, self._now_ms())
+        now_ms, at_ms = self._now_ms(), max(before.at_ms, self._shown_ms)
         changes: list[messages.AnyChange] = [*status]
         for group in before.groups:
             watched = self._watched[group.design]
             watched.take()
-            watched.tell(at_ms)
-            changes += watched.drain(at_ms, group)
+            watched.tell(now_ms)
+            changes += watched.drain(now_ms, group)
         if changes or at_ms - before.at_ms >= _QUIET_MS:
             self._broadcast.publish(at_ms, changes)
 

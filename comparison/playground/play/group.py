@@ -11,9 +11,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from comparison.playground import commands
+from comparison.playground.play.faults import Faults, Stepping
 from comparison.playground.play.lifecycle import Refused
-from comparison.scenarios.run.injections import Injections
-from comparison.scenarios.run.performer import OurPerformer, Together
+from comparison.scenarios.processes.gathering import gather_or_cancel
+from comparison.scenarios.run.performer import Together
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError
 from kernel.waiting import WaitTimeout
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from comparison.playground.messages import Limits
     from comparison.scenarios.plan.request import RunRequest
     from comparison.scenarios.run.changes import Changes
-    from comparison.scenarios.run.injections import InEffect
-    from comparison.scenarios.run.performer import Performer
 
 #: How often it looks for processes that ended by themselves.
 _LOOK_S = 0.2
@@ -35,16 +34,6 @@ _LEAVE_S = 20.0
 _GONE_S = 3.0
 #: At the end: how long a group may take to settle beyond its timers, and how many members may come to its help.
 _SETTLE_S, _HELPERS_MAX = 6.0, 2
-
-
-class Stepping(OurPerformer):
-    """A member waits before each ZooKeeper operation."""
-
-    async def inject(self) -> None:
-        self.members.step(self.target, on=True)
-
-    async def heal(self) -> None:
-        self.members.step(self.target, on=False)
 
 
 class PlayedGroup:
@@ -57,13 +46,13 @@ class PlayedGroup:
         self.on_ready: Callable[[Changes], Awaitable[None]]
         self.on_over: Callable[[], Awaitable[None]]
         self.on_rate: Callable[[int], None] = lambda _: None
+        self.on_failed: Callable[[str], None] = lambda _: None  #: before everything is ended, which takes a while
         self.is_ready = False  #: it takes commands
         self._limits = limits
         self._changes: Changes | None = None
-        self._injections: Injections | None = None
+        self._begun: Faults | None = None
         self._stopping = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
-        self._present: dict[tuple[str, str], InEffect] = {}  #: by fault and place
         self._rounds = 0
         self._is_measured = False
         self._settling: asyncio.Task[None] | None = None
@@ -73,12 +62,14 @@ class PlayedGroup:
             commands.AddMembers: self._add_members,
             commands.AddPartitions: self._add_partitions,
             commands.SetRate: self._set_rate,
+            commands.Restore: self._restore,
             commands.SetStepping: self._set_stepping,
             commands.LetGo: self._let_go,
         }
         self._actions: Mapping[commands.MemberAction, Callable[[str, commands.ActOnMember], Awaitable[None]]] = {
             commands.MemberAction.START: self._start,
             commands.MemberAction.LEAVE: self._leave,
+            commands.MemberAction.RESTART: self._leave_and_return,
             commands.MemberAction.KILL: self._kill,
             commands.MemberAction.FREEZE: self._freeze,
             commands.MemberAction.CONTINUE: self._continue,
@@ -91,7 +82,7 @@ class PlayedGroup:
 
     async def play(self, changes: Changes) -> None:
         """Let the first members join, then take commands until `stop`. Raises what breaks the group."""
-        self._changes, self._injections = changes, Injections(changes)
+        self._changes, self._begun = changes, Faults(changes)
         try:
             await self.on_ready(changes)
             async with self._one_at_a_time:
@@ -104,6 +95,9 @@ class PlayedGroup:
                     await asyncio.wait_for(self._stopping.wait(), _LOOK_S)
             async with self._one_at_a_time:
                 await self._finish()
+        except RebalanceLabError as error:
+            self.on_failed(str(error))
+            raise
         finally:
             self._stopping.set()
             async with self._one_at_a_time:  # a command under way ends first, and no other one begins
@@ -141,7 +135,7 @@ class PlayedGroup:
         for place in self._members.places:
             process = self._members.process_at(place)
             if not self._members.is_gone(process) and self._members.child(process).returncode is not None:
-                await self._undo(place, ended=True)
+                await self._faults.undo(place, ended=True)
                 self._members.lose(process)
         self._running.testbed.check()
 
@@ -153,7 +147,7 @@ class PlayedGroup:
         """
         await self._look()
         for place in self._members.places:
-            await self._undo(place)
+            await self._faults.undo(place)
         if self._members.present == 0:
             await self._come()
         made = self.request.configuration
@@ -186,9 +180,9 @@ class PlayedGroup:
         return self._running.members
 
     @property
-    def _faults(self) -> Injections:
-        assert self._injections is not None, "not started"
-        return self._injections
+    def _faults(self) -> Faults:
+        assert self._begun is not None, "not started"
+        return self._begun
 
     @contextlib.contextmanager
     def _change(self, change: str, members: int, **detail: object) -> Iterator[None]:
@@ -214,29 +208,6 @@ class PlayedGroup:
             self._is_measured = True
             self._running.enter_stage("steady")
 
-    async def _begin(self, fault: str, place: str, performer: Performer, **detail: object) -> None:
-        self._present[fault, place] = await self._faults.begin(fault, performer, detail)
-
-    def _has(self, fault: str, place: str) -> bool:
-        return (fault, place) in self._present
-
-    async def _end(self, fault: str, place: str) -> None:
-        if fault == "freeze":
-            # Written to its input while it is frozen: the first thing that its application does is to commit.
-            self._members.commit_remembered(self._members.process_at(place))
-        await self._faults.undo(self._present.pop((fault, place)))
-        if fault == "cut":
-            self._members.view.take_back(self._members.process_at(place))
-
-    async def _undo(self, place: str, *, ended: bool = False) -> None:
-        """Undo all faults of a member; `ended`: its process has ended, and they with it."""
-        ended = ended or self._members.is_gone(self._members.process_at(place))
-        for fault, where in [each for each in self._present if each[1] == place]:
-            if ended and fault != "cut":  # a process that has ended has to be healed: its pid may come again
-                self._faults.forget(self._present.pop((fault, where)))
-            else:
-                await self._end(fault, where)
-
     def _occupied(self, member: str) -> str:
         """The process at a place. Raises `Refused` if there is none."""
         if member not in self._members.places:
@@ -249,9 +220,9 @@ class PlayedGroup:
     def _undisturbed(self, member: str) -> str:
         """The process at a place. Raises `Refused` if it is frozen or cut off, too."""
         process = self._occupied(member)
-        if self._has("freeze", member):
+        if self._faults.has("freeze", member):
             raise Refused(f"{member} is frozen: let it continue first")
-        if self._has("cut", member):
+        if self._faults.has("cut", member):
             raise Refused(f"{member} is cut off: heal it first")
         return process
 
@@ -268,15 +239,23 @@ class PlayedGroup:
         await self._restart(member)
 
     async def _restart(self, place: str) -> None:
-        """Start a process at a free place; one that is still leaving is waited for, within limits."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._members.child(self._members.process_at(place)).gone(), _GONE_S)
+        """Start a process at a free place."""
+        await self._until_gone(place)
         with self._change("join", self._members.present + 1, targets=[place]):
             await self._members.come_back(place)
 
-    async def _leave(self, member: str, _: commands.ActOnMember) -> None:
+    async def _leave_and_return(self, member: str, _: commands.ActOnMember) -> None:
+        await self._leave(member)
+        await self._restart(member)
+
+    async def _until_gone(self, place: str) -> None:
+        """Wait for a process that is still leaving, within limits."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._members.child(self._members.process_at(place)).gone(), _GONE_S)
+
+    async def _leave(self, member: str, _: commands.ActOnMember | None = None) -> None:
         process = self._undisturbed(member)
-        await self._undo(member)
+        await self._faults.undo(member)
         with self._change("leave", self._members.present - 1, targets=[member]):
             self._members.leave(process)
         task = asyncio.create_task(self._gone(process))
@@ -295,60 +274,84 @@ class PlayedGroup:
 
     async def _kill(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
-        await self._undo(member, ended=True)
+        await self._faults.undo(member, ended=True)
         with self._change("crash", self._members.present - 1, targets=[member]):
-            await self._faults.strike("kill", await self._faults.set_up("kill", member), {})
+            await self._faults.strike("kill", await self._faults.set_up("kill", member))
 
     async def _freeze(self, member: str, _: commands.ActOnMember) -> None:
         self._undisturbed(member)
-        await self._begin("freeze", member, await self._faults.set_up("freeze", member))
+        await self._faults.begin("freeze", member, await self._faults.set_up("freeze", member))
 
     async def _continue(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
-        if not self._has("freeze", member):
+        if not self._faults.has("freeze", member):
             raise Refused(f"{member} is not frozen")
-        await self._end("freeze", member)
+        await self._faults.end("freeze", member)
 
     async def _cut(self, member: str, _: commands.ActOnMember) -> None:
         """Fetches go on: another broker leads the topics."""
         process = self._undisturbed(member)
         link = await self._faults.set_up("cut", f"{member}->authority")
-        await self._begin("cut", member, Together(self._running, process, [link]))
+        await self._faults.begin("cut", member, Together(self._running, process, [link]))
         self._members.view.leave_out(process)
 
     async def _heal(self, member: str, _: commands.ActOnMember) -> None:
         self._occupied(member)
-        if not self._has("cut", member):
+        if not self._faults.has("cut", member):
             raise Refused(f"{member} is not cut off")
-        await self._end("cut", member)
+        await self._faults.end("cut", member)
 
     async def _slow_down(self, member: str, command: commands.ActOnMember) -> None:
         self._occupied(member)
-        if self._has("freeze", member):
+        if self._faults.has("freeze", member):
             raise Refused(f"{member} is frozen: let it continue first")
-        if self._has("slow", member):
-            await self._end("slow", member)
+        if self._faults.has("slow", member):
+            await self._faults.end("slow", member)
         if command.delay_ms:
             slow = await self._faults.set_up("slow-record", member, {"per_record_ms": command.delay_ms})
-            await self._begin("slow", member, slow, delay_ms=command.delay_ms)
+            await self._faults.begin("slow", member, slow, delay_ms=command.delay_ms)
 
     # -- the group --------------------------------------------------------------------------------------------
 
     async def _add_members(self, command: commands.AddMembers) -> str:
-        most, before = self._limits.members, len(self._members.places)
+        most, before = self._limits.members, len(self._members.places) - len(self._free)
         if before >= most:
             raise Refused(f"the group has {before} members; the maximum is {most}")
         count = min(command.count, most - before)
         await self._join(count)
         return _fewer(count, command.count, most)
 
+    @property
+    def _free(self) -> list[str]:
+        """Places that were added, and whose member has ended."""
+        places = self._members.places[self.request.parameters.members :]
+        return [place for place in places if self._members.is_gone(self._members.process_at(place))]
+
     async def _join(self, count: int) -> None:
-        first = len(self._members.places) + 1
-        added = [f"m{number}" for number in range(first, first + count)]
+        """Have more members, at free places first."""
+        first, back = len(self._members.places) + 1, self._free[:count]
+        added = [f"m{number}" for number in range(first, first + count - len(back))]
         # One that joins is measured beside the model; the first ones, and several at once, are not.
         change = "form" if first == 1 else "join" if count == 1 else "grow"
-        with self._change(change, self._members.present + count, targets=added):
-            await self._members.add(count)
+        with self._change(change, self._members.present + count, targets=[*back, *added]):
+            await asyncio.gather(*(self._until_gone(place) for place in back))
+            coming = [self._members.come_back(place) for place in back]
+            await gather_or_cancel(*coming, *([self._members.add(len(added))] if added else []))
+
+    async def _restore(self, command: commands.Restore) -> None:
+        first = max(self.request.parameters.members, command.members_min)
+        await self._look()
+        for place in self._members.places:
+            await self._faults.undo(place)
+        for place in self._members.places[first:]:
+            if place in self._members.present_places:
+                await self._leave(place)
+        for place in self._members.places[:first]:
+            if self._members.is_gone(self._members.process_at(place)):
+                await self._restart(place)
+        if first > len(self._members.places):
+            await self._join(first - len(self._members.places))
+        await self._set_rate(commands.SetRate(per_second=self.request.parameters.rate))
 
     async def _add_partitions(self, command: commands.AddPartitions) -> str:
         testbed, most = self._running.testbed, self._limits.partitions
@@ -374,16 +377,16 @@ class PlayedGroup:
         if self.design.name != ZOOKEEPER:
             raise Refused(f"only {ZOOKEEPER} members have a step mode: in {self.design.name} the coordinator decides")
         process = self._undisturbed(command.member)
-        if command.on == self._has("step", command.member):
+        if command.on == self._faults.has("step", command.member):
             return
         if command.on:
-            await self._begin("step", command.member, Stepping(self._running, process, {}))
+            await self._faults.begin("step", command.member, Stepping(self._running, process, {}))
         else:
-            await self._end("step", command.member)
+            await self._faults.end("step", command.member)
 
     async def _let_go(self, command: commands.LetGo) -> None:
         process = self._occupied(command.member)
-        if not self._has("step", command.member):
+        if not self._faults.has("step", command.member):
             raise Refused(f"{command.member} is not in step mode: press Step first")
         self._members.let_go(process)
 

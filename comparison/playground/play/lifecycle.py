@@ -57,6 +57,7 @@ class PlayedGame(ABC):
         idle_s: float,
         limits: messages.Limits,
         parameters: Parameters,
+        begun: messages.Begun,
         simulation: messages.Simulation | None = None,
     ) -> None:
         self._bundle = bundle
@@ -65,7 +66,8 @@ class PlayedGame(ABC):
         self._parameters = parameters
         self._provenance: Mapping[str, object] = {}
         self._formed_ms: int | None = None  #: when all groups had formed
-        self._saved: tuple[str, ...] = ()
+        self._kept: Sequence[messages.SavedScenario] | None = None  #: what was played until the game was stopped
+        self._saved: tuple[str, ...] = ()  #: the paths of these
         self._broadcast = Broadcast(
             messages.Snapshot(
                 seq=0,
@@ -73,6 +75,7 @@ class PlayedGame(ABC):
                 status=messages.Status.STARTING,
                 run_folder=str(bundle),
                 limits=limits,
+                begun=begun,
                 groups=groups,
                 simulation=simulation,
             )
@@ -129,6 +132,11 @@ class PlayedGame(ABC):
             self._save()
             self._enter(messages.Status.ANALYSING, f"{why}: {STOPPING}")
             self._stop_groups()
+
+    def fail(self, why: str) -> None:
+        """A part has failed: nothing can be played any more. What has failed while it was being stopped is analysed."""
+        if not self._why and self.snapshot().status is not messages.Status.FAILED:
+            self._enter(messages.Status.FAILED, why)
 
     # -- its life ---------------------------------------------------------------------------------------------
 
@@ -217,6 +225,13 @@ class PlayedGame(ABC):
     def _now_ms(self) -> int:
         """Since the game began."""
 
+    @property
+    def _shown_ms(self) -> int:
+        """The time that pages show: it stands still once the game is being stopped."""
+        now = self.snapshot()
+        goes_on = now.status in (messages.Status.STARTING, messages.Status.RUNNING)
+        return self._now_ms() if goes_on else now.at_ms
+
     # -- what the pages get -----------------------------------------------------------------------------------
 
     def _stop_if_nobody_watches(self) -> None:
@@ -238,6 +253,9 @@ class PlayedGame(ABC):
         """What was accepted in each design, in its order."""
 
     def scenarios(self) -> Sequence[messages.SavedScenario]:
+        return self._kept if self._kept is not None else self._as_scenarios()
+
+    def _as_scenarios(self) -> Sequence[messages.SavedScenario]:
         return saved(
             Played(
                 name=self._bundle.name,
@@ -252,9 +270,10 @@ class PlayedGame(ABC):
         )
 
     def _save(self) -> None:
-        """Write what was played beside the run; as `_note`."""
+        """Keep what was played, and write it beside the run; as `_note`."""
+        self._kept = self._as_scenarios()
         with contextlib.suppress(OSError):
-            for each in self.scenarios():
+            for each in self._kept:
                 path = self._bundle / each.name
                 path.write_text(each.text)
                 self._saved = (*self._saved, str(path))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from comparison.playground import messages
 from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.configuration import configuration
 from comparison.scenarios.plan.descriptors import descriptors_needed
@@ -53,7 +55,17 @@ def prepared(
 
     plan = planned(root, designs, given, command=command)
     requests = [request_of(design, plan.parameters, plan.bundle) for design in designs]
-    return Prepared(game=LabGame(requests, plan.bundle, idle_s=idle_s), bundle=plan.bundle, provenance=plan.provenance)
+    return Prepared(
+        game=LabGame(requests, plan.bundle, begun=begun_of(plan), idle_s=idle_s),
+        bundle=plan.bundle,
+        provenance=plan.provenance,
+    )
+
+
+def begun_of(plan: Planned) -> messages.Begun:
+    """How a game by this plan is begun."""
+    command = cast("Sequence[str]", plan.provenance["command"])
+    return messages.Begun(members=plan.parameters.members, command=shlex.join(command))
 
 
 def planned(

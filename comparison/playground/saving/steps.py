@@ -75,6 +75,7 @@ class _Writer:
         self._actions: Mapping[MemberAction, Callable[[str, commands.ActOnMember], _Found]] = {
             MemberAction.START: self._start,
             MemberAction.LEAVE: self._leave,
+            MemberAction.RESTART: lambda member, _: [*self._leave(member, _), *self._start(member, _)],
             MemberAction.KILL: self._kill,
             MemberAction.FREEZE: lambda member, _: [self._inject("freeze", member, member)],
             MemberAction.CONTINUE: lambda member, _: self._heal("freeze", member, commits=True),
@@ -99,11 +100,9 @@ class _Writer:
             case commands.ActOnMember():
                 return self._actions[command.action](command.member, command)
             case commands.AddMembers():
-                count = min(command.count, self._limits.members - self._places)
-                if count < 1:
-                    return "there was no room for more"
-                self._places += count
-                return [Inject("join", "group", {"count": count})]
+                return self._add(command.count) or "there was no room for more"
+            case commands.Restore():
+                return self._restore(max(self._around.defaults.members, command.members_min))
             case commands.AddPartitions():
                 more = min(command.count, self._limits.partitions - self._partitions)
                 if more < 1:
@@ -114,6 +113,32 @@ class _Writer:
                 return [Rate(command.per_second)]
             case commands.SetStepping() | commands.LetGo():
                 return _STEPPING
+
+    def _add(self, wanted: int) -> list[Step]:
+        """Those who were added and have ended come back first."""
+        added = [place for place in self._gone if _number(place) > self._around.defaults.members]
+        back = sorted(added, key=_number)[:wanted]
+        found: list[Step] = [Heal(self._gone.pop(place), place, wait=False) for place in back]
+        count = min(wanted - len(back), self._limits.members - self._places)
+        if count:
+            self._places += count
+            found.append(Inject("join", "group", {"count": count}))
+        return found
+
+    def _restore(self, first: int) -> list[Step]:
+        found: list[Step] = []
+        for fault, member in list(self._present):
+            found += self._heal(fault, member, commits=fault == "freeze")
+        for place in (f"m{number}" for number in range(first + 1, self._places + 1)):
+            if place not in self._gone:
+                self._gone[place] = "leave"
+                found.append(Inject("leave", place))
+        for place in sorted(self._gone, key=_number):
+            if _number(place) <= first:
+                found.append(Heal(self._gone.pop(place), place, wait=False))
+        if first > self._places:
+            found += self._add(first - self._places)
+        return [*found, Rate(self._around.defaults.rate)]
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -148,6 +173,10 @@ class _Writer:
         return [*before, self._inject("slow-record", member, member, per_record_ms=command.delay_ms)]
 
 
+def _number(place: str) -> int:
+    return int(place.removeprefix("m"))
+
+
 def told(command: commands.GroupCommand) -> str:
     """A command in a few words."""
     match command:
@@ -159,6 +188,8 @@ def told(command: commands.GroupCommand) -> str:
             return f"add {command.count} partitions"
         case commands.SetRate():
             return f"produce {command.per_second} records a second"
+        case commands.Restore():
+            return "back to how it began"
         case commands.SetStepping():
             return f"{'step' if command.on else 'step no more:'} {command.member}"
         case commands.LetGo():

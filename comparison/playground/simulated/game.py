@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.messages import TimeState
 from comparison.playground.play.lifecycle import LAST_S, PlayedGame, Refused, played_group
-from comparison.playground.play.setting_up import write_command
+from comparison.playground.play.setting_up import begun_of, write_command
 from comparison.playground.saving.steps import Act
 from comparison.playground.simulated.journal import Journal
 from comparison.playground.simulated.pacing import Pacing
@@ -50,7 +50,13 @@ class SimulatedGame(PlayedGame):
         groups = tuple(played_group(design, plan.parameters.rate) for design in plan.designs)
         simulation = messages.Simulation(seed=plan.parameters.seed, designs=tuple(DESIGNS))
         super().__init__(
-            groups, plan.bundle, idle_s=idle_s, limits=limits, parameters=plan.parameters, simulation=simulation
+            groups,
+            plan.bundle,
+            idle_s=idle_s,
+            limits=limits,
+            parameters=plan.parameters,
+            begun=begun_of(plan),
+            simulation=simulation,
         )
         self._plan = plan
         self._worlds = Worlds(plan, limits)
@@ -291,10 +297,10 @@ class SimulatedGame(PlayedGame):
 
     def _say(self, **fields: Any) -> None:
         changed = messages.SimulationChanged(simulation=replace(self._simulation, **fields))
-        self._broadcast.publish(self._now_ms(), [changed])
+        self._broadcast.publish(self._shown_ms, [changed])
 
     def _publish(self, *status: messages.StatusChanged) -> None:
-        self._broadcast.publish(self._now_ms(), [*status, *self._worlds.changes()])
+        self._broadcast.publish(self._shown_ms, [*status, *self._worlds.changes()])
 
     @property
     def _acts(self) -> Mapping[str, Sequence[Act]]:

@@ -16,6 +16,7 @@ export class GroupColumn {
   // `turn` sends a command to the game as a whole, if it is simulated. A replay has nobody to give a command to: its feed
   // changes with every move of the cursor, and is not announced.
   constructor(group, give, toWhom, turn) {
+    this.isPlayed = Boolean(give);
     this.glance = html("p", { class: "glance", "data-part": "glance" });
     this.counters = new Counters(group);
     this.feed = html("div", { class: "feed", role: "log", "aria-live": give ? "polite" : "off", tabindex: 0, "aria-label": `What happens in ${group.design}` });
@@ -37,7 +38,7 @@ export class GroupColumn {
   }
 
   update(group, now) {
-    this.showGlance(group);
+    this.showGlance(group, now);
     this.counters.update(group, now);
     this.tell(group);
     this.lanes.update(group, now);
@@ -46,7 +47,7 @@ export class GroupColumn {
     for (const each of this.parts.slice(2)) each.update(group, now);
   }
 
-  showGlance(group) {
+  showGlance(group, { status }) {
     const seen = glance(group), named = (each) => `${each.name} (${each.deliverers.join(" + ")})`;
     this.glance.dataset.kind = seen.kind;
     const list = (all, text) => all.slice(0, 4).map(text).join(", ") + (all.length > 4 ? " …" : "");
@@ -56,7 +57,8 @@ export class GroupColumn {
       good: () => `✓ Each of ${several(group.partitions.length, "partition")} is delivered by one member`,
       idle: () => "The group is forming",
     };
-    say(this.glance, texts[seen.kind]());
+    const last = { analysing: "At the end: ", ended: "At the end: ", failed: "At the end: ", lost: "Last seen: " }[status];
+    say(this.glance, (this.isPlayed && last ? last : "") + texts[seen.kind]());
     put(this.glance, "title", this.glance.textContent);
   }
 

@@ -2,6 +2,7 @@
 
 import { Connection } from "./connection.js";
 import { clock, html, put, say } from "./elements.js";
+import { Ended, STATUS, isOpen } from "./ended.js";
 import { GroupColumn } from "./group.js";
 import { showSaving } from "./saving.js";
 import { Stage } from "./stage.js";
@@ -12,10 +13,6 @@ const BEHIND_MS = 250;    // the picture is a little late, so that bars end wher
 const AHEAD_MS = 1500;    // how far it goes on without news
 const TICK_MS = 250;
 const SAID_MS = 12_000;
-const STATUS = {
-  starting: "ZooKeeper, brokers and members are starting", running: "Running", analysing: "Ended; what was played is being analysed",
-  ended: "Ended", failed: "The game has failed",
-};
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
 let game = null, take = 0, receivedAt = 0, isHeld = false, tickedAt = 0, isDrawn = true, forgetting, toured = null;
@@ -70,31 +67,17 @@ function draw() {
   const text = STATUS[game.status] + (game.reason ? `: ${game.reason}` : "");
   say(part("status"), text);
   document.body.dataset.status = game.status;
-  part("stop").disabled = game.status !== "running";
+  for (const each of document.querySelectorAll("#stop, #tours-button, #hold, [name=where]")) each.disabled = !isOpen(game);
   tours.update(game);
   // A tour's designs are shown in full once it begins.
   if (tours.tour && tours.tour !== toured) stage.show(tours.tour.designs);
   toured = tours.tour;
-  showEnd();
-}
-
-function showEnd() {
-  const root = part("ended"), isEnd = ["analysing", "ended", "failed"].includes(game.status);
-  const key = [game.status, game.report, game.run_folder, game.reason, ...game.scenarios].join("|");
-  root.hidden = !isEnd;
-  if (!isEnd || root.shownKey === key) return;
-  root.shownKey = key;
-  const said = [html("h2", {}, STATUS[game.status])];
-  if (game.run_folder) said.push(html("p", {}, "What was played is in ", html("code", {}, game.run_folder)));
-  if (game.scenarios.length) said.push(html("p", {}, "As a scenario: ", ...game.scenarios.flatMap((path) => [html("code", {}, path), " "])));
-  if (game.report) said.push(html("p", {}, html("a", { href: "report.html", target: "_blank", rel: "noopener" }, "Open its report"),
-    ", which stays as ", html("code", {}, game.report)));
-  root.replaceChildren(...said);
+  ended.update(game, connection.link);
 }
 
 // The time that the right edge of the lanes shows.
 function shownMs(at) {
-  if (game.status === "ended" || game.status === "failed" || stands.matches) return game.at_ms;
+  if (!["starting", "running"].includes(game.status) || stands.matches) return game.at_ms;
   const since = Math.min(at - receivedAt, AHEAD_MS);
   return game.simulation ? time.shownMs(since, BEHIND_MS) : Math.max(0, game.at_ms + since - BEHIND_MS);
 }
@@ -123,6 +106,7 @@ function hold() {
 
 // -- beginning ----------------------------------------------------------------------------------------------------------
 
+const ended = new Ended(part("ended"));
 const stage = new Stage(part("groups"), part("strips"), part("jump"), columnOf, saySoon);
 stage.narrow.addEventListener("change", () => { isDrawn = false; });
 const time = new VirtualTime((command, label) => give(command, label));

@@ -26,6 +26,7 @@ from comparison.report.view.model import (
     RunView,
     Stretch,
 )
+from comparison.report.view.naming import numbering
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 from comparison.screen.natural_order import natural
 from kernel.errors import UserError
@@ -80,6 +81,7 @@ def timeline(
         scenario=scenario,
         design=history.design,
         seed=seed,
+        numbered_by=numbering(history.design),
         authority="the coordinator" if history.coordinated else "ZooKeeper",
         members=tuple(member.name for member in there),
         places={member.name: member.place for member in there},

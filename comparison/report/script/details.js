@@ -78,7 +78,9 @@ function keep(lanes, figure, event, ms) { // the details under the pointer, with
   const block = lanes.blocks.find(({ element }) => element === event.target.closest('.block'));
   const y = event.clientY - block.plot.getBoundingClientRect().top + block.top;
   if (block.element.classList.contains('partitions')) pinned.partition ||= block.laneAt(y);
-  const run = runBehind(lanes, figure.closest('.run'), block, y), whys = run ? whysAt(lanes, run, pinned, ms) : [];
+  const drawn = figure.closest('.run'), run = runBehind(lanes, drawn, block, y);
+  if (run && run !== drawn) pinned.member = ''; // a chart is of the whole group
+  const whys = run ? whysAt(lanes, run, pinned, ms) : [];
   if (whys.length) {
     if (!pinned.member) pinned.moments = whys.flatMap(({ at }) => at); // else the events around a bar that was clicked
     tellWhy(lanes, whys);

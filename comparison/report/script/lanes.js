@@ -10,7 +10,6 @@ class Lanes {
     this.zero = Number(element.dataset.from);
     this.from = 0;
     this.until = this.length;
-    this.blocks = all('.block', element).map((each) => new Block(each, this.length));
     this.runs = all('.run', element);
     choosing(this);
     this.partition = element.querySelector('select.partition');
@@ -19,6 +18,8 @@ class Lanes {
     for (const button of all('[data-do]', element)) button.addEventListener('click', () => this.do(button.dataset.do));
     for (const figure of all('.figure', element)) listen(this, figure);
   }
+
+  get blocks() { return (this.made ??= all('.block', this.element).map((each) => new Block(each, this.length))); }
 
   zoom(from, until) {
     const width = Math.min(this.length, Math.max(NARROWEST_MS, until - from));
@@ -29,12 +30,16 @@ class Lanes {
   }
 
   show() {
+    this.paint();
+    tellFilter(this);
+  }
+
+  paint() {
     const hidden = this.element.querySelector('.of-members').checked ? 'partitions' : 'members', { widths } = this;
     for (const block of this.blocks) {
       const width = widths.get(block.run);
       if (width && !block.element.classList.contains(hidden)) block.show(this.from, this.until, width);
     }
-    tellFilter(this);
   }
 
   crowd() {

@@ -46,16 +46,15 @@ function see(lanes, { from, until, partition, member, by }) {
   else lanes.zoom(0, lanes.length);
 }
 
-for (const link of all('a.see')) {
-  link.addEventListener('click', (event) => {
-    const lanes = ofScenario(link.dataset.scenario);
-    if (!lanes) return;
-    event.preventDefault();
-    const run = document.getElementById(decodeURIComponent(link.hash.slice(1)));
-    if (run) lanes.unfold(run);
-    see(lanes, link.dataset);
-    run?.scrollIntoView();
-  });
-}
+document.addEventListener('click', (event) => { // one for all of them: there may be thousands
+  const link = event.target.closest?.('a.see');
+  const lanes = link && ofScenario(link.dataset.scenario);
+  if (!lanes || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const run = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+  if (run) lanes.unfold(run);
+  see(lanes, link.dataset);
+  run?.scrollIntoView();
+});
 addEventListener('hashchange', restore);
-addEventListener('resize', () => scenarios.forEach((each) => { each.whole ? each.crowd() : each.show(); }));
+addEventListener('resize', () => scenarios.filter((each) => each.made).forEach((each) => { each.whole ? each.crowd() : each.show(); }));

@@ -34,7 +34,9 @@ function choosing(lanes) { // what is chosen, by the columns' anchors
     lanes.choose(...(n ? [two, one] : [one, two]));
     remember(lanes);
   }));
-  for (const run of lanes.runs) if ('open' in run) run.addEventListener('toggle', () => { if (run.open) lanes.show(); });
+  for (const run of lanes.runs) { // also told of each that is open from the beginning: then nothing has been painted anew yet
+    if ('open' in run) run.addEventListener('toggle', () => { if (run.open && lanes.made) lanes.paint(); });
+  }
 }
 
 function nextOverlap(lanes, overlaps) { // of those that are shown, with all of them in sight

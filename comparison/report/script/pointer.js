@@ -15,8 +15,24 @@ function listen(lanes, figure) {
   }, { passive: false });
   figure.addEventListener('dblclick', () => lanes.do('fit'));
   figure.addEventListener('pointerdown', (event) => drag(lanes, figure, event, at));
-  figure.addEventListener('pointermove', (event) => { if (!pinned) point(lanes, event, at(event)); });
-  figure.addEventListener('pointerleave', () => { if (!pinned) unpin(); });
+  figure.addEventListener('pointermove', (event) => {
+    hairline(lanes, at(event));
+    if (!pinned) point(lanes, event, at(event));
+  });
+  figure.addEventListener('pointerleave', () => {
+    for (const line of all('.cursor', lanes.element)) line.remove();
+    if (!pinned) unpin();
+  });
+}
+
+function hairline(lanes, ms) { // the same moment in the runs that are opposite each other
+  const share = (ms - lanes.from) / (lanes.until - lanes.from);
+  for (const figure of all('.run.chosen > .figure', lanes.element)) {
+    const box = figure.querySelector('.axis .plot').getBoundingClientRect();
+    const line = figure.querySelector('.cursor') ?? figure.appendChild(made('div', { class: 'cursor' }));
+    line.hidden = share < 0 || share > 1;
+    line.style.left = `${box.left - figure.getBoundingClientRect().left + share * box.width}px`;
+  }
 }
 
 function drag(lanes, figure, event, at) {

@@ -1,4 +1,4 @@
 // What happens once, after everything above is there.
 document.documentElement.classList.add('scripted');
 restore();
-scenarios.forEach((each) => each.crowd());
+for (const each of scenarios) whenNear(each.section, () => each.crowd());

@@ -26,7 +26,9 @@ const markdown = (rows) => {
   return [line(rows[0]), `|${' --- |'.repeat(rows[0].length)}`, ...rows.slice(1).map(line)].join('\n');
 };
 
-for (const table of all('table.data')) {
+for (const table of all('table.data')) whenNear(table.closest('.scenario') ?? table, () => equip(table));
+
+function equip(table) {
   const bar = made('div', { class: 'tools js', role: 'group', 'aria-label': `Copy ${table.caption.textContent}` });
   const forms = { 'Copy as TSV': (rows) => rows.map((row) => row.join('\t')).join('\n'), 'Copy as Markdown': markdown };
   for (const [label, form] of Object.entries(forms)) {

@@ -11,9 +11,12 @@ function whysAt(lanes, run, about, ms) { // of a partition, or of a member that 
   return found.sort((one, other) => one.until - one.from - (other.until - other.from)).slice(0, WHYS_SHOWN);
 }
 
-function runBehind(lanes, run, block, y) { // of a chart of all designs, the run whose curves are at a height
-  const curve = run.dataset.path === undefined && block?.curves.find(({ above, below }) => above <= y && y <= below);
-  return curve ? all('.run[data-path]', lanes.element).find(({ dataset }) => curve.name.startsWith(`${dataset.name}: `)) : run;
+function runBehind(lanes, run, block, y) { // of a chart of all designs, the run whose strip or curves are at a height
+  if (run.dataset.path !== undefined) return run;
+  const row = block.rows.find((each) => y >= each.y && y < each.y + each.height + 1);
+  const curve = block.curves.find(({ above, below }) => above <= y && y <= below);
+  const isOf = ({ dataset }) => row?.lane === dataset.name || curve?.name.startsWith(`${dataset.name}: `);
+  return all('.run[data-path]', lanes.element).find(isOf);
 }
 
 function tellWhy(lanes, whys) { // their sentences, with buttons that lead to their events

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.drawing.panel import Panel
 from comparison.report.drawing.scale import scales
-from comparison.report.drawing.strips import strips
+from comparison.report.drawing.strips import STEPS, strips
 from comparison.report.sections.evidence import (
     Evidence,
     anchor_of,
@@ -69,20 +69,21 @@ def first(
     scenario: str,
     runs: Sequence[Run],
     views: Mapping[str, RunView],
+    lanes: Mapping[str, RunView],
     missing: Mapping[str, str],
-    marks_max: int,
 ) -> First:
-    """Of the scenario's runs, one a design; `views` are those that can be drawn, and `missing` why there is none."""
+    """Of the scenario's runs, one a design; `views` are those that can be drawn, and `lanes` those that have lanes.
+
+    `missing` says of other designs why there is no run.
+    """
     drawn = [view for view in views.values() if view.partitions]
-    panels = [
-        Panel(view, scale, {}, marks_max) for view, scale in zip(drawn, scales(drawn) if drawn else (), strict=True)
-    ]
+    panels = [Panel(view, scale, {}, STEPS) for view, scale in zip(drawn, scales(drawn) if drawn else (), strict=True)]
     return First(
-        _heat(scenario, runs, views, missing), strips(panels) if panels else None, findings(scenario, runs, views)
+        _heat(scenario, runs, lanes, missing), strips(panels) if panels else None, findings(scenario, runs, lanes)
     )
 
 
-def _heat(scenario: str, runs: Sequence[Run], views: Mapping[str, RunView], missing: Mapping[str, str]) -> Heat:
+def _heat(scenario: str, runs: Sequence[Run], lanes: Mapping[str, RunView], missing: Mapping[str, str]) -> Heat:
     found = glanced(runs)
     reasons = list(dict.fromkeys(row.not_compared for row in found.rows if row.not_compared))
     marks = {reason: "*" * place for place, reason in enumerate(reasons, start=1)}
@@ -96,7 +97,7 @@ def _heat(scenario: str, runs: Sequence[Run], views: Mapping[str, RunView], miss
             HeatRow(
                 row,
                 [
-                    _cell(scenario, row, cell, run, views.get(run.design))
+                    _cell(scenario, row, cell, run, lanes.get(run.design))
                     for cell, run in zip(row.cells, runs, strict=True)
                 ],
                 marks.get(row.not_compared, ""),

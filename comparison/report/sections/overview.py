@@ -1,4 +1,4 @@
-"""All scenarios by design at once: both verdicts, and the two prices that most readers ask for first."""
+"""All scenarios by design at once: both verdicts, and the three prices that most readers ask for first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comparison.results.run import Run
 
 #: What is below both verdicts.
-PRICES = "longest standstill, s; partitions stopped"
+PRICES = "longest standstill, s; partitions stopped; records delivered again"
 
 
 class Judged(NamedTuple):
@@ -46,5 +46,12 @@ def judged(scenario: Scenario, runs: Sequence[Run], result: Result, missing: Map
 
 
 def _prices(run: Run) -> str:
-    stood_s, stopped = run.metrics.get("standstill_s"), run.metrics.get("stopped")
-    return f"{'?' if stood_s is None else seconds(stood_s)}; {'?' if stopped is None else number(stopped)}"
+    stood_s = run.metrics.get("standstill_s")
+    counts = [run.metrics.get(name) for name in ("stopped", "duplicates")]
+    return "; ".join(
+        "?" if known is None else shown
+        for known, shown in [
+            (stood_s, seconds(stood_s or 0)),
+            *((count, number(count)) for count in counts),
+        ]
+    )

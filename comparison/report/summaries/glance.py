@@ -7,7 +7,7 @@ clear depends on what the figure is (`summaries.figures.compared`):
   medians, ranges that do not touch
 - a time of one run of each design, which is one draw of the phases of its timers: more than DRAWN of the best, and more
   than DRAWN_S later. Six seeds each of crash, pause and rolling-restart in seven designs never lie that far apart
-- never: sums of such draws over partitions or records (those seeds lie up to seventeen times apart), totals of runs of
+- never: sums of such draws over partitions or records (those seeds lie up to nineteen times apart), totals of runs of
   different length, and what depends on timers that differ
 
 A harm (`Glance.HARM`) is marked wherever it is not 0, because none is always better than some.

@@ -10,6 +10,7 @@ from comparison.screen.natural_order import natural
 from comparison.screen.number_ranges import number_ranges
 from comparison.screen.printable import printable
 from kernel.decimals import decimal
+from kernel.designs import RECONCILING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,11 @@ def place_of(name: str) -> str:
     """The member without the number of its life: m3 for m3.2, m3-0 for m3.2-0."""
     process, dash, stream = name.partition("-")
     return _LATER_LIFE.sub("", process) + dash + stream
+
+
+def numbering(design: str) -> str:
+    """What numbers the rebalances of a group."""
+    return "epoch" if design in RECONCILING else "generation"
 
 
 def named(partitions: Iterable[str], *, short: bool) -> str:

@@ -24,7 +24,7 @@ from comparison.report.view.model import (
     Stretch,
     joined,
 )
-from comparison.report.view.naming import MemberNames, place_of
+from comparison.report.view.naming import MemberNames, numbering, place_of
 from comparison.report.view.over_time import course_of, joined_of, rebalances_of
 from comparison.report.view.raw_events import raw_events
 from comparison.report.view.reasons import reasons_of
@@ -32,7 +32,7 @@ from comparison.report.view.tables import MEMBERS, SEVERAL, read_tables
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING, SIZING, WHOLE
 from comparison.screen.natural_order import natural
 from comparison.screen.printable import printable
-from kernel.designs import RECONCILING, ZOOKEEPER
+from kernel.designs import ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         scenario=run.scenario,
         design=run.design,
         seed=run.seed,
-        numbered_by="epoch" if run.design in RECONCILING else "generation",
+        numbered_by=numbering(run.design),
         authority="ZooKeeper" if run.design == ZOOKEEPER else "the coordinator",
         members=tuple(members),
         places={member: place_of(member) for member in members},

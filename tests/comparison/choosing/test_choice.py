@@ -195,17 +195,30 @@ def test_what_is_tolerated_is_met_by_the_whole_range(tolerated: Tolerated, meets
     assert (found.meets, found.because) == (meets, because)
 
 
+def test_advice_is_among_those_that_meet_what_is_tolerated() -> None:
+    costs = table(
+        *(cell("leave", 2, 10, Bounds(*3 * [at]), design=design) for design, at in ((EAGER, 1), (CONSUMER, 9)))
+    )
+    found = choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated(standstill_s=2))
+    assert found.advice == "Choose eager: the only one of today's consumers that meet what you tolerate."
+    doubtful = choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated(standstill_s=1), designs=[EAGER])
+    assert doubtful.advice == (
+        "Choose eager: the only one of today's consumers that may meet what you tolerate. It is not certain: longest "
+        "standstill, s: up to 1, 1 tolerated."
+    )
+
+
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
         (
             {EAGER: (5, 6, 7), CONSUMER: (1, 2, 3)},
-            "Choose consumer: of 2 designs of today's consumers that meet what you tolerate, its partitions stand "
+            "Choose consumer: of 2 designs of today's consumers, its partitions stand "
             "still least, about 2 (1 to 3) partition-s a week. Next is eager with 6 (5 to 7).",
         ),
         (
             {EAGER: (2, 4, 6), CONSUMER: (1, 3, 5), ZOOKEEPER: (0, 1, 2), DELAYED: (8, 8, 8)},
-            "Choose consumer: of 2 designs of today's consumers that meet what you tolerate, its partitions stand "
+            "Choose consumer: of 2 designs of today's consumers, its partitions stand "
             "still least, about 3 (1 to 5) partition-s a week. Its range overlaps with that of eager: between these "
             "the runs do not decide. zookeeper stands still less, 1 (0 to 2), but no consumer of today's clients has "
             "it.",

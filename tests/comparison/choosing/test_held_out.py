@@ -79,7 +79,7 @@ def test_one_run_falls_into_the_stated_ranges(simulations: Simulations, title: s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [7, 8, 9])
+@pytest.mark.parametrize("seed", [7, 8, 9, 10])
 @pytest.mark.parametrize("design", DESIGN_NAMES)
 @pytest.mark.parametrize("title", HELD_OUT)
 def test_every_design_falls_into_the_stated_ranges(

@@ -47,6 +47,15 @@ def scenarios(page: Any) -> list[str]:
     return found
 
 
+def test_what_is_far_down_is_left_as_it_is_until_one_comes_near(browser: Any, report: Path) -> None:
+    """So that a page of hundreds of runs opens at once."""
+    with visit(browser, report, viewport=SCREEN) as seen:
+        last = seen.page.locator("section.scenario").last
+        assert last.locator(".sort").count() == 0
+        last.scroll_into_view_if_needed()
+        last.locator(".sort").first.wait_for()
+
+
 def test_phone_has_the_same_order_and_only_tables_scroll(browser: Any, report: Path) -> None:
     with visit(browser, report, viewport=PHONE) as seen:
         page = seen.page

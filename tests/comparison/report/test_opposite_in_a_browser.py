@@ -165,6 +165,19 @@ def test_kept_details_are_at_the_foot_and_the_page_has_room_behind_its_end(
         assert tip.is_hidden()
 
 
+def test_pointer_marks_the_same_moment_in_both(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        plots = [page.locator(f"#{each} .partitions .plot") for each in OPPOSITE]
+        plots[0].scroll_into_view_if_needed()
+        left, right = (plot.bounding_box() for plot in plots)
+        page.mouse.move(left["x"] + 0.3 * left["width"], left["y"] + 24)
+        lines = [page.locator(f"#{each} .cursor").bounding_box()["x"] for each in OPPOSITE]
+        assert lines == [pytest.approx(box["x"] + 0.3 * box["width"], abs=1.5) for box in (left, right)]
+        page.mouse.move(5, 5)
+        assert page.locator(".cursor").count() == 0
+
+
 def test_tip_is_above_the_pointer(browser: Any, report: Path) -> None:
     with visit(browser, report) as seen:
         page = seen.page

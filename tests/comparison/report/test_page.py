@@ -84,10 +84,10 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
     assert "#rolling-restart-static" in read.links
 
 
-def test_overview_has_both_verdicts_and_two_prices_of_each_design(read: _Reader) -> None:
+def test_overview_has_both_verdicts_and_three_prices_of_each_design(read: _Reader) -> None:
     assert ["scenario", *DESIGN_NAMES] in read.rows
     (restart, slow) = (row for row in read.rows if row[0] in ("rolling-restart", "slow-member"))
-    assert restart[1:] == ["+ kept0; 0"] * len(DESIGN_NAMES)
+    assert restart[1:] == ["+ kept0; 0; 10"] * len(DESIGN_NAMES)
     assert slow[2] == "-"
     assert "slow-member in server: no member is slow" in read.text
 

@@ -69,6 +69,28 @@ STEPS = {
         [act(1, Action.LEAVE), act(2.5, Action.START)],
         [At(1000), Inject("leave", "m2"), At(2500), Heal("leave", "m2", wait=False)],
     ),
+    "restart": (
+        [act(1, Action.RESTART)],
+        [At(1000), Inject("leave", "m2"), Heal("leave", "m2", wait=False)],
+    ),
+    "who was added and has ended comes back first": (
+        [of(1, c.AddMembers(count=1)), act(2, Action.KILL, "m4"), of(3, c.AddMembers(count=5))],
+        [
+            *(At(1000), Inject("join", "group", {"count": 1}), At(2000), Inject("kill", "m4")),
+            *(At(3000), Heal("kill", "m4", wait=False), Inject("join", "group", {"count": 1})),
+        ],
+    ),
+    "back to how it began": (
+        [
+            *(of(1, c.AddMembers(count=1)), act(2, Action.FREEZE), act(3, Action.KILL, "m3")),
+            of(4, c.Restore(members_min=3)),
+        ],
+        [
+            *(At(1000), Inject("join", "group", {"count": 1}), At(2000), Inject("freeze", "m2")),
+            *(At(3000), Inject("kill", "m3"), At(4000), Heal("freeze", "m2", wait=False, commits=True)),
+            *(Inject("leave", "m4"), Heal("kill", "m3", wait=False), Rate(PLAYGROUND.defaults.rate)),
+        ],
+    ),
     "freeze, continue": (
         [act(1, Action.FREEZE), act(2, Action.CONTINUE)],
         [At(1000), Inject("freeze", "m2"), At(2000), Heal("freeze", "m2", wait=False, commits=True)],
@@ -154,6 +176,7 @@ _COMMANDS = st.one_of(
     st.builds(c.AddPartitions, count=st.integers(1, 6)),
     st.builds(c.SetRate, per_second=st.sampled_from([0, 10, 1000])),
     st.builds(c.LetGo, member=_MEMBER),
+    st.builds(c.Restore, members_min=st.integers(1, 5)),
 )
 
 

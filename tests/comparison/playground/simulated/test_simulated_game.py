@@ -159,6 +159,7 @@ async def test_a_game_that_is_stopped_in_virtual_time_is_analysed_with_what_is_s
         assert page.now.reason == "stopped on the page"
         bundle = Path(page.now.run_folder)
         assert page.now.scenarios == (str(bundle / "played.toml"),)
+        assert [each.text for each in page.scenarios()] == [(bundle / "played.toml").read_text()]
     scenario = read_scenario(bundle / "played.toml", why_not_judged).scenario
     assert scenario.defaults.seed == 3
     assert [step for step in scenario.steps if isinstance(step, Inject)] == [Inject("join", "group", {"count": 5})]

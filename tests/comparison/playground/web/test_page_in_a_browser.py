@@ -114,7 +114,7 @@ def test_axe_finds_nothing(browser: Any, width: str, scheme: str, moment: int) -
             assert [
                 (each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]
             ] == []
-            if page.locator("#tour").is_hidden():
+            if moment != ENDED and page.locator("#tour").is_hidden():
                 page.keyboard.press("t")
                 page.get_by_role("button", name="Begin: Split brain").click()
         assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"]
@@ -362,17 +362,19 @@ def test_member_that_joins_gets_a_card_and_one_that_ends_keeps_it(browser: Any) 
 def test_page_goes_on_after_its_connection_was_lost(browser: Any) -> None:
     lost = "net::ERR_INCOMPLETE_CHUNKED_ENCODING"
     with served_game(example_at(CUT)) as game, opened(browser, game.address, expected=(lost,)) as page:
-        # The alert is shown only until the page has reconnected.
+        # It is said only until the page has reconnected; meanwhile no button can be pressed.
         page.evaluate(
             """() => {
-                const alert = document.querySelector("[role=alert]");
+                const status = document.querySelector("#status");
                 window.told = [];
-                new MutationObserver(() => alert.checkVisibility() && told.push(alert.textContent))
-                    .observe(alert, { childList: true, characterData: true, subtree: true });
+                new MutationObserver(() => told.push([status.textContent, document.querySelector("#stop").disabled]))
+                    .observe(status, { childList: true, characterData: true, subtree: true });
             }"""
         )
         game.lose()
-        waits_until(page, "told.some((each) => each.startsWith('The connection to the game is lost'))")
+        waits_until(page, "told.some(([text]) => text === 'Running')")
+        assert page.evaluate("told") == [["The connection to the game is lost", True], ["Running", False]]
+        assert page.locator("#ended").is_hidden()
         game.change(messages.RateChanged(design="eager", rate=77))
         column(page, "eager").get_by_text("77 records/s").wait_for()
         assert page.get_by_role("alert").text_content() == ""
@@ -400,9 +402,40 @@ def test_end_of_the_game_leads_to_its_report(browser: Any, tmp_path: Any) -> Non
         )
         game.change(end)
         game.end()
-        page.get_by_role("heading", name="Ended").wait_for()
+        page.get_by_role("heading", name="The game is over").wait_for()
         assert page.get_by_role("button", name="Stop and analyse").is_disabled()
         with page.context.expect_page() as report:
             page.get_by_role("link", name="Open its report").click()
         report.value.get_by_role("heading", name="What was found").wait_for()
         assert page.get_by_role("alert").text_content() == ""
+
+
+@pytest.mark.parametrize("status", [messages.Status.ANALYSING, messages.Status.ENDED, messages.Status.FAILED, None])
+def test_when_the_game_is_over_nothing_goes_on_or_can_be_pressed(browser: Any, status: messages.Status | None) -> None:
+    now = replace(example_at(TWO_DELIVER), begun=messages.Begun(command="rebalance-lab playground --seed 7"))
+    expected = ("net::ERR",)
+    with served_game(now) as game, opened(browser, game.address, expected=expected) as page:
+        if status is None:  # it is gone without a word
+            page.route("**/*", lambda route: route.abort())
+            game.lose()
+        else:
+            report = "a b/r.html" if status is messages.Status.ENDED else ""
+            game.change(messages.StatusChanged(status=status, reason="of a test", run_folder="a b", report=report))
+        page.locator("#ended").wait_for()
+        where = "rebalance-lab analyze 'a b'" if status is messages.Status.FAILED else now.run_folder
+        text = {messages.Status.ANALYSING: "a b", messages.Status.ENDED: "a b/r.html"}.get(status, where)
+        page.locator("#ended").get_by_text(text, exact=status is not None).first.wait_for()
+        if status is not messages.Status.ANALYSING:
+            page.locator("#ended").get_by_text("rebalance-lab playground --seed 7").wait_for()
+        said = "Last seen: " if status is None else "At the end: "
+        assert column(page, "zookeeper").locator(".glance").text_content().startswith(said)
+        for name in ("Stop and analyse", "Guided tours", "Pause the lanes"):
+            assert page.get_by_role("button", name=name).is_disabled()
+        assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
+        page.keyboard.press("t")
+        assert page.locator("#tour").is_hidden()
+        before = left_of(page)
+        page.evaluate(
+            "new Promise((done) => { let n = 0; const f = () => (++n > 30 ? done() : requestAnimationFrame(f)); f(); })"
+        )
+        assert left_of(page) == before

@@ -231,45 +231,75 @@ def test_each_waiting_member_is_let_go_and_the_key_takes_the_one_that_waits_long
 # -- tours ---------------------------------------------------------------------------------------------------------
 
 
-def test_tour_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> None:
+RESTORE = commands.Restore(designs=("zookeeper", "eager"), members_min=3)
+
+
+def test_tour_brings_the_groups_back_does_says_where_to_look_and_ticks_what_is_seen(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
         tour = page.get_by_role("region", name="Guided tour")
         page.get_by_role("button", name="Guided tours").click()
         tour.get_by_role("button", name="Begin: Split brain").click()
+        sent(game, RESTORE)
         assert tour.get_by_role("heading", name="Split brain: 1 of 3").is_visible()
         assert column(page, "eager").locator(".lanes.looked-at").count() == 1
         tour.get_by_role("button", name="Next").click()
         assert page.evaluate("document.activeElement.textContent") == "Split brain: 2 of 3"
-        tour.get_by_role("button", name="Cut m2 off").click()
-        sent(game, commands.ActOnMember(action=Action.CUT, member="m2"))
-        tour.get_by_text("… waiting: two members deliver in zookeeper").wait_for()
-        counters = messages.Counters(zk_reads=90, two_delivering_partition_s=1.5)
-        game.change(messages.CountersChanged(design="zookeeper", counters=counters), after_ms=4000)
-        tour.get_by_text("✓ two members deliver in zookeeper (after 4.0 s)").wait_for()
-        assert tour.get_by_text("… waiting: eager has moved the partitions of m2").is_visible()
+        cut = tour.get_by_role("button", name="Cut m2 off")
+        cut.click()
+        sent(game, commands.ActOnMember(action=Action.CUT, member="m2", designs=("zookeeper", "eager")))
+        tour.get_by_text("… waiting: two members deliver one partition in zookeeper").wait_for()
+        cut.click()
+        tour.get_by_role("button", name="Next").click()
+        assert tour.get_by_role("heading", name="Split brain: 2 of 3").is_visible(), "it waits for what is to be seen"
+        for number in (2, 3):
+            partition = messages.Partition(name=f"orders-{number}", owner="m1", deliverers=("m1", "m2"))
+            game.change(messages.PartitionChanged(design="zookeeper", partition=partition), after_ms=2000)
+        tour.get_by_text("✓ two members deliver one partition in zookeeper").wait_for()
+        assert tour.get_by_text("… waiting: the partitions of m2 have new owners in eager").is_visible()
+        for number in (2, 3):
+            partition = messages.Partition(name=f"orders-{number}", owner="m1", deliverers=("m1",))
+            game.change(messages.PartitionChanged(design="eager", partition=partition))
+        wait_until(lambda: tour.locator(".seen li", has_text="✓").count() == 4, 60, "all to be seen")
         tour.get_by_role("button", name="Next").click()
         tour.get_by_role("button", name="Heal m2").click()
-        sent(game, commands.ActOnMember(action=Action.HEAL, member="m2"))
+        sent(game, commands.ActOnMember(action=Action.HEAL, member="m2", designs=("zookeeper", "eager")))
         tour.get_by_role("button", name="Close").click()
         assert tour.count() == 0
         assert page.locator(".looked-at").count() == 0
 
 
-def test_restart_in_a_tour_starts_the_member_when_it_has_ended_everywhere(browser: Any) -> None:
-    now = example_at(RUNNING)
-    groups = tuple(replace(now.groups[1], design=design) for design in ("eager", "static"))
-    with served_game(replace(now, groups=groups)) as game, opened(browser, game.address) as page:
+def test_tour_waits_for_its_groups_and_restarts_a_member_where_one_has_given_up(browser: Any) -> None:
+    nobody = messages.PartitionChanged(design="zookeeper", partition=messages.Partition(name="orders-0", owner="m1"))
+    with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
+        game.change(nobody)
+        column(page, "zookeeper").locator('.glance[data-kind="notice"]').wait_for()
         page.keyboard.press("t")
-        page.get_by_role("button", name="Begin: A static restart").click()
-        page.get_by_role("button", name="Next").click()
-        page.get_by_role("button", name="Restart m2").click()
-        sent(game, commands.ActOnMember(action=Action.LEAVE, member="m2"))
-        for design in ("eager", "static"):
-            assert game.game.commands == []
-            ended = messages.Member(name="m2", process="m2", state=State.ENDED, ended="left")
-            game.change(messages.MemberChanged(design=design, member=ended))
-            card(page, design, "m2").get_by_role("button", name="Start: m2").wait_for()
-        sent(game, commands.ActOnMember(action=Action.START, member="m2"))
+        tour = page.get_by_role("region", name="Guided tour")
+        tour.get_by_role("button", name="Begin: The herd").click()
+        sent(game, RESTORE)
+        tour.get_by_text("The groups are being brought back to how they began").wait_for()
+        game.change(after_ms=21_000)
+        sent(game, commands.ActOnMember(action=Action.RESTART, member="m3", designs=("zookeeper",)))
+        whole = messages.Partition(name="orders-0", owner="m1", deliverers=("m1",))
+        game.change(messages.PartitionChanged(design="zookeeper", partition=whole))
+        tour.get_by_role("heading", name="The herd: 1 of 4").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("most", "said"),
+    [
+        (5, "It adds 6 members, and there is room for 2: it does with these."),
+        (3, "It adds members, and 3 are the most that a group can have here: begin with fewer (--members)."),
+    ],
+)
+def test_tour_says_beforehand_what_there_is_no_room_for(browser: Any, most: int, said: str) -> None:
+    now = replace(example_at(RUNNING), limits=messages.Limits(members=most))
+    with served_game(now) as game, opened(browser, game.address) as page:
+        page.keyboard.press("t")
+        tour = page.get_by_role("region", name="Guided tour")
+        tour.get_by_text(said).first.wait_for()
+        assert tour.get_by_role("button", name="Begin: The herd").count() == int(most > 3)
+        assert tour.get_by_role("button", name="Begin: Split brain").count() == 1
 
 
 def test_tour_of_designs_that_do_not_run_says_what_to_start(browser: Any) -> None:
@@ -301,11 +331,12 @@ def test_tours_that_are_asked_for_before_they_have_arrived_open_when_they_do(bro
 
 def test_refused_step_of_a_tour_waits_for_nothing(browser: Any) -> None:
     with served_game(example_at(RUNNING)) as game, opened(browser, game.address) as page:
-        game.game.answers = [commands.Answer(accepted=False, reason="m2 has ended: start it first")]
+        restored, refused = commands.Answer(accepted=True), commands.Answer(accepted=False, reason="m2 has ended")
+        game.game.answers = [restored, refused]
         page.keyboard.press("t")
         page.get_by_role("button", name="Begin: The zombie commit").click()
         page.get_by_role("button", name="Freeze m2").first.click()
-        page.locator("#said").get_by_text("m2 has ended: start it first").wait_for()
+        page.locator("#said").get_by_text("m2 has ended").wait_for()
         assert page.locator("#tour").get_by_text("waiting").count() == 0
 
 

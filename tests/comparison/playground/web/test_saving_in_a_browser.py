@@ -69,7 +69,8 @@ def test_the_end_names_the_scenarios(browser: Any) -> None:
             status=messages.Status.ENDED, reason="stopped on the page", scenarios=("runs/x/played.toml",)
         )
         game.change(end)
-        page.locator("#ended").get_by_text("runs/x/played.toml").wait_for()
+        link = page.locator("#ended").get_by_role("link", name="played.toml", exact=True)
+        assert link.get_attribute("href") == "played.toml"
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])

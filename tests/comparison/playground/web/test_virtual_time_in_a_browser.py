@@ -115,6 +115,10 @@ def test_a_tour_begins_again_in_its_designs(browser: Any) -> None:
         page.keyboard.press("t")
         page.get_by_role("button", name="Begin: A static restart").click()
         sent(game, commands.PlayAnew(played=("eager", "static")))
+        assert page.get_by_role("heading", name="1 of").count() == 0
+        running = example_at(RUNNING).groups[1]
+        groups = tuple(replace(running, design=design) for design in ("eager", "static"))
+        game.begin_again(replace(at(RUNNING, take=1, time=TimeState.RUNNING), groups=groups))
         page.get_by_role("heading", name="1 of").wait_for()
 
 

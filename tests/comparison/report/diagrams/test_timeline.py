@@ -85,3 +85,9 @@ def test_a_frozen_member_that_still_believes_delivers_nothing() -> None:
     (lane,) = timeline(history_of(tuple(events), "eager"), 0, 9 * 10**9).partitions
     assert [(each.member, each.until_ms) for each in lane.delivering] == [("m1", 902), ("m2", 3_902)]
     assert lane.overlaps == lane.unclaimed == ()
+
+
+@pytest.mark.parametrize(("design", "numbered_by"), [("eager", "generation"), ("consumer", "epoch")])
+def test_rebalances_are_numbered_as_the_design_calls_it(design: str, numbered_by: str) -> None:
+    view = timeline(history_of(tuple(_joined(0, "m1", "g")), design), 0, 3 * 10**9)
+    assert view.numbered_by == numbered_by
