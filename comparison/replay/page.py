@@ -113,7 +113,7 @@ def _packed(columns: Sequence[Column], groups: Sequence[Folded], captions: Seque
             for step in (groups[place].steps[number],)
         ],
         "length_ms": length_ms,
-        "change_ms": columns[0].change_ms,
+        "change_ms": int(columns[0].change_ms),  # as the steps' own times
         "captions": captions,
         "znodes": {each.first.design: each.znodes for each in groups},
         "designs": {column.label: column.design for column in columns},

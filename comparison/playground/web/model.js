@@ -1,7 +1,7 @@
 // The game as the page knows it: a snapshot, and each increment applied to it. The same in Python, and compared with
 // it by a test: comparison/playground/applying.py.
 
-export const natural = (one, other) => one.localeCompare(other, "en", { numeric: true });
+export const natural = new Intl.Collator("en", { numeric: true }).compare;
 
 function replaced(list, item, key, order) {
   const at = list.findIndex((each) => each[key] === item[key]);

@@ -2,6 +2,7 @@
 // moment; what is gone stays for that moment, struck through.
 
 import { html, keyed, light, put, say } from "./elements.js";
+import { natural } from "./model.js";
 
 const GONE_MS = 2500;
 
@@ -63,7 +64,7 @@ export class Tree {
 // A row for each znode and for each folder above one, in the order of the tree.
 export function rows(znodes) {
   const found = new Map(), shared = commonFolder(znodes.map((each) => each.path));
-  for (const node of [...znodes].sort((one, other) => one.path.localeCompare(other.path, "en", { numeric: true }))) {
+  for (const node of [...znodes].sort((one, other) => natural(one.path, other.path))) {
     const parts = node.path.slice(shared.length).split("/").filter(Boolean);
     let path = shared;
     if (shared && !found.has(shared)) found.set(shared, { path: shared, name: shared, depth: 0 });
