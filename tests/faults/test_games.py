@@ -43,7 +43,7 @@ def test_a_split_brain_is_played_in_two_designs_and_only_one_of_them_has_two_con
         assert "starting" in await player.act("kill", "m1")
         await player.running()
         await player.settled()
-        assert await player.act("heal", "m2") == "zookeeper: m2 is not cut off; eager: m2 is not cut off"
+        assert await player.act("heal", "m2") == "every design: m2 is not cut off"
         assert await player.act("cut", "m2") == ""
         assert "heal it first" in await player.act("freeze", "m2")
         await player.until(
