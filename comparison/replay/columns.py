@@ -53,9 +53,7 @@ def columns_of(streams: Sequence[Stream]) -> list[Column]:
         for group, events in _groups(stream)
     ]
     if len(found) > COLUMNS_MAX:
-        raise UserError(
-            f"{len(found)} groups, and {COLUMNS_MAX} can stand side by side. Give fewer runs, or choose with --design"
-        )
+        raise UserError(f"{len(found)} groups, and {COLUMNS_MAX} can stand side by side. {_fewer(streams)}")
     labels = _labels([(stream, group) for stream, group, _, _ in found])
     return [
         Column(
@@ -72,6 +70,14 @@ def columns_of(streams: Sequence[Stream]) -> list[Column]:
         )
         for label, (stream, group, change_ms, events) in zip(labels, found, strict=True)
     ]
+
+
+def _fewer(streams: Sequence[Stream]) -> str:
+    """What shows fewer groups: of a whole result, first of all one scenario of it."""
+    scenarios = {stream.scenario: None for stream in streams}
+    if len(scenarios) > 1:
+        return f"Give the folder of one scenario, such as RUN/{next(iter(scenarios))}, or fewer designs with --design"
+    return "Give fewer runs, or choose with --design"
 
 
 def _first_change_ms(stream: Stream) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.summaries.differences import (
@@ -116,14 +117,21 @@ def _counted(differing: Sequence[PairDifference], found: Difference) -> str:
         of = f" in {found.pairs[0].place}"
     elif len(differing) < len(found.pairs):
         of = f", in {len(differing)} of {len(found.pairs)} scenarios and designs"
-    figures = sum(len(shown_figures(pair)) for pair in differing)
+    judgements = Counter(judgement_of(each) for pair in differing for each in shown_figures(pair))
+    figures = judgements.total()
     promises = sum(len(pair.promises) for pair in differing)
     parts = [
         f"{count} {noun}{'' if count == 1 else 's'}"
         for count, noun in ((promises, "promise"), (figures, "figure"))
         if count
     ]
-    return f"{' and '.join(parts) or 'checks'} differ{'s' if promises + figures == 1 else ''}{of}"
+    return f"{' and '.join(parts) or 'checks'} differ{'s' if promises + figures == 1 else ''}{of}{_judged(judgements)}"
+
+
+def _judged(judgements: Counter[str]) -> str:
+    """How many figures are worse and how many better."""
+    counts = [f"{judgements[each]} {each}" for each in ("worse", "better") if judgements[each]]
+    return f": {', '.join(counts)}" if counts else ""
 
 
 def _pair(pair: PairDifference, sides: Sides) -> PairRows:

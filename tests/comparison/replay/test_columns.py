@@ -48,7 +48,9 @@ def test_columns_of_one_design_are_told_apart(tmp_path: Path) -> None:
     assert [each.label for each in columns_of(streams)] == [
         "eager, split-brain (1)", "eager, split-brain (2)", "eager, pause",
     ]  # fmt: skip
-    with pytest.raises(UserError, match="9 groups, and 8 can stand side by side"):
+    with pytest.raises(
+        UserError, match=r"9 groups, and 8 can stand side by side\. Give the folder of one .* RUN/split"
+    ):
         columns_of(streams * (COLUMNS_MAX // 3 + 1))
 
 

@@ -41,9 +41,9 @@ def test_of_many_scenarios_those_that_differ_are_shown_beside_each_other(
     ("count", "differing", "title"),
     [
         (1, 0, "Old and new: nothing differs"),
-        (1, 1, "Old and new: 1 figure differs in s000 in zookeeper"),
-        (3, 3, "Old and new: 3 figures differ"),
-        (3, 2, "Old and new: 2 figures differ, in 2 of 3 scenarios and designs"),
+        (1, 1, "Old and new: 1 figure differs in s000 in zookeeper: 1 worse"),
+        (3, 3, "Old and new: 3 figures differ: 3 worse"),
+        (3, 2, "Old and new: 2 figures differ, in 2 of 3 scenarios and designs: 2 worse"),
     ],
 )
 def test_title_counts_what_differs(count: int, differing: int, title: str) -> None:
