@@ -39,7 +39,11 @@ class KafkaFormatter(PrintableFormatter):
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only for type checkers
-    """The handler that `set_level` has added."""
+    """The handler that `set_level` has added. It prints where standard error is by then: a thread may outlive a command."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 def set_level(level: str) -> None:

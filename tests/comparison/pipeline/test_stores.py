@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -89,8 +90,10 @@ def test_answers_are_those_of_folders(
     assert tables == local_tables
     assert all(found.total() == expected.total() for found, expected in paths)
     assert (write_report(result, output), write_report(local, tmp_path / "local")) == ([], [])
-    report = (output / REPORT).read_bytes().decode()
-    assert report.replace(str(folder), str(runs)) == (tmp_path / "local" / REPORT).read_text(encoding="utf-8")
+    pages = [(output / REPORT).read_bytes().decode(), (tmp_path / "local" / REPORT).read_text(encoding="utf-8")]
+    # A run in a store is not replayed, so its page has no command for that.
+    of_store, of_folder = (re.sub(r"<p [^>]*>To play it event by event.*?</p>\n", "", page) for page in pages)
+    assert of_store.replace(str(folder), str(runs)) == of_folder
     damage = damage_of(result, output / "tables")
     assert [line.replace(str(folder), str(runs)) for line in damage] == damage_of(local, tmp_path / "local" / "tables")
 
