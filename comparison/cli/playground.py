@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import webbrowser
@@ -114,8 +115,9 @@ async def _play(prepared: Prepared, port: int, *, opens: bool) -> int:
         if opens:
             await asyncio.to_thread(webbrowser.open, served.address)
         last = await game.run(prepared.provenance, lambda: _analysed(bundle), interrupted)
-        for path in last.scenarios:
-            click.echo(f"what was played is a scenario, too: rebalance-lab run {printable(path)}", err=True)
+        for path, each in zip(last.scenarios, game.scenarios(), strict=False):  # those that could be written
+            command = each.command.replace(each.name, printable(shlex.quote(path)), 1)
+            click.echo(f"what was played is a scenario, too: {command}", err=True)
         if last.status is Status.ENDED and game.is_abandoned:
             click.echo(last.reason, err=True)
             return Exit.AS_EXPECTED

@@ -158,9 +158,10 @@ def _rows(columns: Sequence[Column], groups: Sequence[Folded]) -> tuple[list[Row
 @cache
 def _script() -> str:
     """The playground's modules and our own. What the moves of the machines are comes with the data."""
-    own = {each.name: each.read_text(encoding="utf-8") for each in files(f"{__package__}.web").iterdir()}
+    folder = files(f"{__package__}.web")
+    own = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir() if each.name.endswith(".js")}
     modules = {name: file.content.decode() for name, file in page_files().items() if name.endswith(".js")}
-    return bundled("replay.js", {**modules, **{name: text for name, text in own.items() if name.endswith(".js")}})
+    return bundled("replay.js", {**modules, **own})
 
 
 @cache

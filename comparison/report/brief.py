@@ -6,12 +6,13 @@ What is in order is counted, what is not is named, and what does not fit is coun
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.padding import Padding
 from rich.text import Text
 
-from comparison.report.summaries.figures import MARKS, circumstances, ending, number
+from comparison.report.summaries.figures import MARKS, circumstances, ending, number, unseen
+from comparison.report.summaries.glance import seconds
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.summaries.two_verdicts import BAD, CLASSES, MODEL, PROMISES, STYLES, promised
 from comparison.results.outcomes import VerdictOutcome
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from comparison.results.result import Result
     from comparison.results.run import Run
 
-    _Price = tuple[str, str, Callable[[Iterable[float]], float]]
-
 #: Lines in 80 columns; a command adds the path of the report, and how to repeat it, on standard error.
 LINES_MAX = 28
 #: Lines of the table of designs without its rows: two of headings, a rule, and an empty one above and below.
@@ -41,20 +40,35 @@ _FRAME = 5
 _REASON_MAX = 110
 #: How many scenarios, or designs, are named; of more, the number.
 _NAMED_MAX = 2
-#: The price of a design: figures of a run with their headings, and how those of several scenarios make one.
-_PRICES: tuple[_Price, ...] = (
-    ("converge_ms", "settled\nafter, ms", max),
-    ("standstill_s", "stood\nstill, s", max),
-    ("stopped", "partitions\nstopped", sum),
-    ("duplicates", "delivered\nagain", sum),
+
+
+class _Price(NamedTuple):
+    """A figure of a run, and how those of several scenarios make one."""
+
+    name: str
+    heading: str
+    words: str  #: what the figure is called in a line
+    together: Callable[[Iterable[float]], float]
+
+
+_SETTLED = "converge_ms"
+#: The price of a design.
+_PRICES = (
+    _Price(_SETTLED, "settled\nafter, s", "settled", max),
+    _Price("standstill_s", "stood\nstill, s", "stood still", max),
+    _Price("stopped", "partitions\nstopped", "stopped", sum),
+    _Price("duplicates", "delivered\nagain", "delivered again", sum),
 )
+#: The heading of how long it took to settle, where faults ended in one of the scenarios.
+_HEALED = "settled, s\nafter heal"
 
 
 def render_brief(result: Result, console: Console) -> str:
     """What the console shows of a result first: at most LINES_MAX lines, where it is 80 columns wide."""
     head = _lines(console, Text(title(result), style="bold"), *_circumstances(result))
-    head += _lines(console, _fitting(result, console.width))
-    head += _lines(console, *_of_prices(result))
+    table, left_out = _fitting(result, console.width)
+    head += _lines(console, table)
+    head += _lines(console, *_of_prices(result), *_not_shown(left_out))
     last = _lines(console, _more(result))
     room = LINES_MAX - len(head) - len(last)
     wrong = [_lines(console, each) for each in _not_in_order(result)]
@@ -94,14 +108,19 @@ def _circumstances(result: Result) -> list[Text]:
 # -- each design -------------------------------------------------------------------------------------------------------
 
 
-def _fitting(result: Result, width: int) -> TextTable:
-    """The table of designs with as many prices as fit beside the verdicts; the others are left to --details."""
+def _fitting(result: Result, width: int) -> tuple[TextTable, Sequence[_Price]]:
+    """The table of designs with as many prices as fit beside the verdicts, and the others, left to --details."""
     designs = len({run.design for run in result.runs})
     for count in range(len(_PRICES), 0, -1):
         table = _designs(result, _PRICES[:count])
         if len(table.lines(width)) <= designs + _FRAME:
-            return table
-    return _designs(result, ())
+            return table, _PRICES[count:]
+    return _designs(result, ()), _PRICES
+
+
+def _not_shown(prices: Sequence[_Price]) -> list[Text]:
+    names = ", ".join(price.words for price in prices)
+    return [Text(f"(not shown at this width: {names})", style="dim")] if prices else []
 
 
 def _designs(result: Result, chosen: Sequence[_Price]) -> TextTable:
@@ -111,11 +130,12 @@ def _designs(result: Result, chosen: Sequence[_Price]) -> TextTable:
         runs.setdefault(run.design, []).append(run)
     scenarios = _shared(result, len(runs))
     columns = [Column(heading=heading) for heading in (MODEL.replace("the ", "the\n"), PROMISES)]
-    prices = [Column(heading=heading, is_right=True) for _, heading, _ in chosen] if scenarios else []
+    headings = [_HEALED if price.name == _SETTLED and _heals(result) else price.heading for price in chosen]
+    prices = [Column(heading=heading, is_right=True) for heading in headings] if scenarios else []
     table = TextTable([Column(heading="design", is_label=True), *columns, *prices], gaps=(2, 1), is_framed=True)
     for design, made in runs.items():
         figures = [next(run for run in each if run.design == design) for each in scenarios]
-        cells = [_total(figures, name, together) for name, _, together in chosen] if scenarios else []
+        cells = [_total(figures, price) for price in chosen] if scenarios else []
         table.add(design, _model(made), _promises(over(made)), *cells)
     return table
 
@@ -127,7 +147,8 @@ def _of_prices(result: Result) -> list[Text]:
     shared = len(_shared(result, len({run.design for run in result.runs})))
     every = "both" if several == 2 else f"all {several}"
     of = f"{every} scenarios" if shared == several else f"the {counted(shared, 'scenario')} run in all designs"
-    said = f"worst times and summed counts of {of}" if shared else "no scenario was run in all designs"
+    since = " (without a heal: since the change)" if _heals(result) else ""
+    said = f"worst times{since} and summed counts of {of}" if shared else "no scenario was run in all designs"
     clock = "simulated; " if any(run.parameters.get("simulated") for run in result.runs) else ""
     return [Text(f"{clock}{said}", style="dim")]
 
@@ -159,12 +180,30 @@ def _promises(outcomes: Sequence[Outcome]) -> Text:
     return Text(f"{found.mark} {found.text}", style=STYLES[found.class_])
 
 
-def _total(runs: Sequence[Run], name: str, together: Callable[[Iterable[float]], float]) -> str:
+def _heals(result: Result) -> bool:
+    return any(run.metrics.get("converge_healed_ms") is not None for run in result.runs)
+
+
+def _total(runs: Sequence[Run], price: _Price) -> str:
     """A figure over several scenarios; `≥` where some of them do not have it."""
-    values = [run.metrics.get(name) for run in runs]
-    known = [value for value in values if value is not None]
-    at_least = "≥" if len(known) < len(values) else ""
-    return f"{at_least}{number(together(known), whole=name == 'converge_ms')}" if known else number(None)
+    known = {run.path: value for run in runs if (value := _value(run, price.name)) is not None}
+    if not known:
+        return number(None)
+    at_least = "≥" if len(known) < len(runs) else ""
+    total = price.together(known.values())
+    if price.name == "standstill_s" and not total:
+        return at_least + unseen(max((run for run in runs if run.path in known), key=lambda run: run.duration_s))
+    return f"{at_least}{number(total) if price.together is sum else seconds(total)}"
+
+
+def _value(run: Run, name: str) -> float | None:
+    """Times in seconds; until a group settled, from the end of a fault on if there was one, as in the report."""
+    if name != _SETTLED:
+        return run.metrics.get(name)
+    settled_ms = run.metrics.get("converge_healed_ms")
+    if settled_ms is None:
+        settled_ms = run.metrics.get(name)
+    return None if settled_ms is None else settled_ms / 1000
 
 
 # -- what is not in order ----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from markupsafe import Markup
 
 from comparison.report.drawing.palette import PALETTE
@@ -84,6 +85,9 @@ SCRIPTS = (
 #: MARKS_FEW most would be joined: rather than that, lanes of two designs of each scenario are drawn instead of all.
 BYTES_MAX, MARKS_FEW, MARKS_LEAST = 8_000_000, 150, 20
 
+#: Up to so many scenarios the overview stands before the first table.
+OVERVIEW_FIRST_MAX = 8
+
 
 class _Scenario(NamedTuple):
     """One section of the page."""
@@ -113,7 +117,8 @@ def page(
 
     Of two results side by side (`summaries.side_by_side`), what differs between them stands first.
     """
-    result, about = printable_all(result), about or About()
+    about = about or About()
+    result = _most_broken_first(printable_all(result), about)
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
     shown = [columns_of(scenario, result) for scenario in result.scenarios]
@@ -131,6 +136,18 @@ def page(
         marks_max = int(marks_max * min(0.85, max(0.5, 1 - 4 * over)))
         if marks_max < MARKS_FEW and not in_pairs:
             marks_max, in_pairs = marks_for(sum(min(2, len(runs)) for runs in shown)), True
+
+
+def _most_broken_first(result: Result, about: About) -> Result:
+    """The scenarios in the order of the page; those that broke as many promises as the user, or else we, named them."""
+    named = [*about.command.get("command", ()), *about.catalogue]
+
+    def place(scenario: Scenario) -> tuple[int, int]:
+        outcomes = [each for of in promises.by_design(scenario, result).values() for each in of]
+        broken = sum(each.outcome is promises.PromiseOutcome.BROKEN for each in outcomes)
+        return -broken, named.index(scenario.scenario) if scenario.scenario in named else len(named)
+
+    return msgspec.structs.replace(result, scenarios=sorted(result.scenarios, key=place))
 
 
 def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differences: Differences | None = None) -> str:
@@ -158,6 +175,7 @@ def _page(result: Result, about: About, scenarios: Sequence[_Scenario], differen
             title=differences.title if differences else _title(result),
             rule=RULE,
             prices=PRICES,
+            overview_first_max=OVERVIEW_FIRST_MAX,
             designs=list(dict.fromkeys(run.design for run in result.runs)),
             inapplicable=inapplicable(result),
             conditions=rows,

@@ -24,6 +24,7 @@ from comparison.report.summaries.figures import (
     counted_noun,
     ending,
     evidence,
+    figure,
     inapplicable,
     metric_rows,
     number,
@@ -107,10 +108,10 @@ def _figures(runs: Sequence[Run]) -> TextTable:
         if place and with_ratios:
             columns.append(Column(heading="ratio", is_right=True, follows=True))
     table = _table(*columns)
-    for name, values in rows:
+    for name, _ in rows:
         cells: list[Text | str] = []
-        for place, (run, value) in enumerate(zip(runs, values, strict=True)):
-            cells.append(_lines(number(value), spread_of(run, name)))
+        for place, run in enumerate(runs):
+            cells.append(_lines(figure(run, name), spread_of(run, name)))
             if place and with_ratios:
                 cells.append(Text(ratios[name][place], style="dim"))
         table.add("  " * METRICS[name].is_part + METRICS[name].label, *cells)

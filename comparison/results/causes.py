@@ -1,8 +1,16 @@
-"""Why nothing was delivered from a partition for a while."""
+"""Why nothing was delivered from a partition for a while, and how long that must be to be seen."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+#: A run's course is cut into so many intervals at most, of whole multiples of the shortest one, in nanoseconds.
+INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
+
+
+def interval_ns(span_ns: int) -> int:
+    """The length of an interval of a run's course; a standstill that is not longer than one is not seen."""
+    return max(1, -(-span_ns // (INTERVALS_MAX * INTERVAL_NS_MIN))) * INTERVAL_NS_MIN
 
 
 class Cause(StrEnum):

@@ -184,7 +184,7 @@ def test_an_interrupted_game_keeps_its_traces(tmp_path: Path) -> None:
 
     player = play(tmp_path, ["zookeeper"], script, members=2, partitions=20)
     assert player.game.snapshot().status is messages.Status.FAILED
-    assert player.game.snapshot().reason == "interrupted: the traces are kept"
+    assert player.game.snapshot().reason == "the game was ended in the terminal (Ctrl-C)"
     scenario = read_scenario(player.bundle / "played.toml", why_not_judged).scenario
     played = [step for step in scenario.steps if isinstance(step, AddPartitions | Inject)]
     assert played == [AddPartitions(more=4, wait=False), Inject("freeze", "m1")]

@@ -12,15 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.silver.arrays import codes, ends, from_zero, in_order, integers, starts, together
+from comparison.results.causes import interval_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from comparison.pipeline.bronze.tables import Tables
     from comparison.pipeline.measured import RunSpan
-
-#: A span is cut into so many intervals at most, of whole multiples of the shortest one.
-INTERVALS_MAX, INTERVAL_NS_MIN = 600, 100_000_000
 
 #: One row for consecutive records that one stream was handed in an interval: offsets `first` to `end`-1, from the
 #: first to the last poll.
@@ -68,7 +66,7 @@ class Intervals:
 
 def intervals_of(span: RunSpan) -> Intervals:
     span_ns = max(0, span.end_ns - span.start_ns)
-    length_ns = max(1, -(-span_ns // (INTERVALS_MAX * INTERVAL_NS_MIN))) * INTERVAL_NS_MIN
+    length_ns = interval_ns(span_ns)
     return Intervals(span.start_ns, span.end_ns, length_ns, -(-span_ns // length_ns))
 
 

@@ -154,7 +154,7 @@ class PlayedGame(ABC):
                 await ticking  # an error of ours, which has halted the game
             if interrupted.is_set():
                 self._save()
-                self._enter(messages.Status.FAILED, "interrupted: the traces are kept")
+                self._enter(messages.Status.FAILED, "the game was ended in the terminal (Ctrl-C)")
             elif not self._why:
                 self._enter(messages.Status.FAILED, failed)
             else:
@@ -180,7 +180,7 @@ class PlayedGame(ABC):
         try:
             await asyncio.wait([analysing, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not analysing.done():
-                self._enter(messages.Status.FAILED, "interrupted: the game is not analysed")
+                self._enter(messages.Status.FAILED, "the analysis was ended in the terminal (Ctrl-C)")
                 return
             report = analysing.result()
             self._enter(messages.Status.ENDED, self._why, report=str(report))

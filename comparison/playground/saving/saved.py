@@ -91,7 +91,7 @@ def _around(game: Played, name: str, length_s: int) -> Scenario:
 
 
 def _command(game: Played, name: str, designs: Sequence[str]) -> str:
-    words = ["rebalance-lab", "run", name, "--design", ",".join(designs)]
+    words = ["rebalance-lab", "run", name, "--design", ",".join(designs), "--seed", str(game.parameters.seed)]
     if game.is_simulated:
         words.append("--simulated")
         if game.parameters.links != DEFAULT:
@@ -112,5 +112,7 @@ def _head(game: Played, designs: Sequence[str], acts: Sequence[Act], found: Step
         f"{counted(len(acts), 'command')} {'was' if len(acts) == 1 else 'were'} accepted"
         + (f"; {left} of them no step says: comments below say why." if left else ", and all of them are steps."),
         "Times count from when the groups had formed. At the end all faults are healed, and who was killed comes back.",
+        "A run meets these changes in another phase of the group's timers, so what follows from them can differ. It is",
+        "judged on one promise more than a game: that the group settles.",
         f"Run it: {command}",
     ]

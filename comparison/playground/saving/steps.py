@@ -55,7 +55,8 @@ def steps_of(acts: Sequence[Act], begun_ms: int, until_ms: int, around: Scenario
     writer = _Writer(around, limits)
     for act in acts:
         writer.write(act, max(0, act.at_ms - begun_ms))
-    return Steps((*writer.steps, At(max(0, until_ms - begun_ms))), tuple(writer.left))
+    steps = (*writer.steps, At(max(0, until_ms - begun_ms)), *writer.thawed())
+    return Steps(steps, tuple(writer.left))
 
 
 #: Steps, or why no step says a command.
@@ -141,6 +142,11 @@ class _Writer:
         return [*found, Rate(self._around.defaults.rate)]
 
     # -- members -----------------------------------------------------------------------------------------------------
+
+    def thawed(self) -> list[Step]:
+        """As at the end of a game, who is frozen goes on with a commit; with what a run heals by itself none comes."""
+        frozen = sorted((member for fault, member in self._present if fault == "freeze"), key=_number)
+        return [step for member in frozen for step in self._heal("freeze", member, commits=True)]
 
     def _inject(self, fault: str, member: str, target: str, **parameters: int | str) -> Step:
         self._present[fault, member] = target

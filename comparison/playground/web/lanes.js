@@ -176,7 +176,7 @@ export class Lanes {
       for (const item of strip.items) this.placeBar(item, scale, left, right, nowMs, all || strip.isFresh);
       strip.isFresh = false;
     }
-    this.marks.place(scale, left);
+    this.marks.place(scale, left, nowMs * scale);
     this.writeAxis(scale, left, nowMs);
   }
 

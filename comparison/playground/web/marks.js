@@ -5,7 +5,7 @@ import { clock, html, keyed, printable, put, say, svg } from "./elements.js";
 import { crowded, LETTER } from "./painter.js";
 
 export const ROOM = 16;  // above the lanes
-const HALF = 4, TOP = 3, NEAR_MS = 3000;
+const HALF = 4, TOP = 3, ASIDE = 7, NEAR_MS = 3000;
 const HINT = "Point at a mark, or reach it with Tab and the arrow keys, to read what was done.";
 // Their shapes differ, not only their colours.
 export const SHAPES = { begin: `M${-HALF} ${TOP}h${2 * HALF}l${-HALF} 8z`, heal: `M${-HALF} ${TOP + 8}h${2 * HALF}l${-HALF} -8z`,
@@ -41,7 +41,7 @@ export class Marks {
     return svg("g", { class: "mark", "data-style": act.style, role: "img", tabindex: -1, "aria-label": words(act), "data-act": act.label,
       onpointerenter: show, onpointerleave: hide, onfocus: show, onblur: hide },
     svg("path", { class: act.style, d: "" }), svg("rect", { class: "reach", x: -8, y: 0, width: 16, height: ROOM }),
-    svg("path", { class: "sign", d: SHAPES[act.style] ?? SHAPES.change }), svg("text", { class: "fault-name", x: 7, y: ROOM - 5 }));
+    svg("path", { class: "sign", d: SHAPES[act.style] ?? SHAPES.change }), svg("text", { class: "fault-name", x: ASIDE, y: ROOM - 5 }));
   }
 
   // Without marks the line says nothing.
@@ -64,11 +64,16 @@ export class Marks {
   }
 
   // Puts the marks at their times; where letters would run into the next ones, the shape alone is there.
-  place(scale, left) {
+  place(scale, left, right) {
     const places = this.items.map(({ act, label }) => ({ x: act.from_ms * scale, text: label, room: 14 }));
+    // Where the picture ends before the letters do, they stand before their shape.
+    const isLate = places.map(({ x, text }) => x + ASIDE + text.length * LETTER > right);
+    places.forEach((each, place) => { if (isLate[place]) each.x -= each.text.length * LETTER + ASIDE; });
     const isCrowded = crowded(places.toReversed().map(({ x, text, room }) => ({ x: -x - text.length * LETTER, text, room }))).toReversed();
     this.items.forEach(({ act, node, text, label }, place) => {
-      put(node, "transform", `translate(${places[place].x.toFixed(1)} 0)`);
+      put(node, "transform", `translate(${(act.from_ms * scale).toFixed(1)} 0)`);
+      put(text, "x", isLate[place] ? -ASIDE : ASIDE);
+      put(text, "text-anchor", isLate[place] ? "end" : "start");
       node.style.visibility = act.from_ms >= left - NEAR_MS ? "" : "hidden";
       say(text, isCrowded[place] ? "" : label);
     });

@@ -68,6 +68,7 @@ function draw() {
   say(part("status"), text);
   document.body.dataset.status = game.status;
   for (const each of document.querySelectorAll("#stop, #tours-button, #hold, [name=where]")) each.disabled = !isOpen(game);
+  part("saving-button").disabled = game.status === "failed" || connection.link !== "open";
   tours.update(game);
   // A tour's designs are shown in full once it begins.
   if (tours.tour && tours.tour !== toured) stage.show(tours.tour.designs);

@@ -21,8 +21,9 @@ export class Tours {
     });
   }
 
+  // Opens the list, in the place of a tour that is shown, too; or closes it.
   toggle() {
-    if (!this.root.hidden) this.close();
+    if (!this.root.hidden && !this.tour) this.close();
     else if (["starting", "running", undefined].includes(this.game?.status)) this.choose();
   }
 
@@ -216,11 +217,10 @@ export class Tours {
 
   // Ticks what the step expects to be seen, as it happens.
   update(game) {
-    const wasOpen = this.game?.status === "running";
     this.game = game;
     if (this.isAwaited) this.choose();
     if (game.status !== "running") {
-      if (wasOpen) this.close();
+      if (game.status !== "starting" && !this.root.hidden) this.close();
       return;
     }
     this.look();

@@ -113,7 +113,7 @@ class Replay {
     if (number < 0) return "Nothing has happened yet";
     const [at, place, says] = this.timeline.steps[number];
     const of = this.columns.length > 1 ? `${this.all.first.groups[place].design}: ` : "";
-    return `${precise(at)} ${of}${says}`;
+    return `${at === Math.floor(this.ms) ? "Now" : `Last event, at ${precise(at)}`}: ${of}${says}`;
   }
 
   announce() {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.summaries.figures import NOT_APPLICABLE, number
+from comparison.report.summaries.figures import NOT_APPLICABLE, number, unseen
 from comparison.report.summaries.glance import seconds
 from comparison.report.summaries.two_verdicts import promised
 from comparison.results.promises import by_design
@@ -51,7 +51,7 @@ def _prices(run: Run) -> str:
     return "; ".join(
         "?" if known is None else shown
         for known, shown in [
-            (stood_s, seconds(stood_s or 0)),
+            (stood_s, seconds(stood_s) if stood_s else unseen(run)),
             *((count, number(count)) for count in counts),
         ]
     )

@@ -12,6 +12,7 @@ from comparison.report.summaries.figures import (
     counted_noun,
     ending,
     evidence,
+    figure,
     metric_rows,
     number,
     ratio,
@@ -147,7 +148,7 @@ def _figures(runs: Sequence[Run]) -> Iterator[FigureRow]:
         cells = []
         for run, value in zip(runs, values, strict=True):
             beside = ratio(name, run, runs[0]) if value and run is not runs[0] else ""
-            cells.append((number(value), (spread_of(run, name), beside)))
+            cells.append((figure(run, name), (spread_of(run, name), beside)))
         metric = METRICS[name]
         yield FigureRow(name, metric.label, f"{metric.meaning}; of the {metric.of.value}", metric.is_part, cells)
 

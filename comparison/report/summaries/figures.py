@@ -6,6 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from comparison.report.summaries.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
+from comparison.results.causes import interval_ns
 from comparison.results.keys import COMPLETE, DELIVERING, RESTART, SIZING
 from comparison.results.meanings import Compares
 from comparison.results.metrics import CHANGE_METRICS, METRICS, REPEATS_MIN
@@ -147,6 +148,17 @@ def number(value: float | None, *, whole: bool = False) -> str:
     if value == int(value) or whole or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def figure(run: Run, name: str) -> str:
+    """A figure of a run; where no standstill was seen, below which length none is."""
+    value = run.metrics.get(name)
+    return unseen(run) if name == "standstill_s" and value == 0 else number(value)
+
+
+def unseen(run: Run) -> str:
+    """The longest standstill of a run in which none was seen, in seconds: `<0.1`."""
+    return f"<{interval_ns(round(run.duration_s * 1e9)) / 1e9:g}"
 
 
 def spread_of(shown: Run | Change, name: str, *, whole: bool = False) -> str:

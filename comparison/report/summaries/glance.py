@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.summaries import strategies
-from comparison.report.summaries.figures import Compared, compared, number, spread_of
+from comparison.report.summaries.figures import Compared, compared, number, spread_of, unseen
 from comparison.report.summaries.repeats import RunOfRepeats
 from comparison.results.meanings import Glance, Of
 from comparison.results.metrics import METRICS
@@ -87,7 +87,9 @@ def glanced(runs: Sequence[Run]) -> Glanced:
     for name, values in _shown(runs):
         label, _ = labelled(name)
         if not any(values) and None not in values:
-            zero.append(label)
+            zero.append(
+                f"{label} ({unseen(max(runs, key=lambda run: run.duration_s))} s)" if name == "standstill_s" else label
+            )
         elif any(value is not None for value in values):
             rows.append(_row(name, runs, values))
         elif METRICS[name].is_always_shown:
@@ -188,6 +190,8 @@ def _texts(name: str, run: Run, value: float | None) -> tuple[str, str]:
     unit = METRICS[name].unit
     if unit not in ("s", "ms"):
         return number(value), spread_of(run, name)
+    if name == "standstill_s" and not value:
+        return unseen(run), ""
     factor = 1000.0 if unit == "ms" else 1.0
     spread = run.spreads.get(name) if isinstance(run, RunOfRepeats) else None
     low, high = (seconds(each / factor) for each in (spread.low, spread.high)) if spread else ("", "")

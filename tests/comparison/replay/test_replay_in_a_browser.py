@@ -95,7 +95,7 @@ def test_the_cursor_drives_machine_tree_members_counters_and_words(browser: Any,
         assert eager.locator('[data-counter="refused"] dd').text_content() == "1"
         assert (
             page.locator("#event").text_content()
-            == "0:08.400 eager: a commit of t-0 by m1-12345678-1234-1234-1234-123456789abc is refused"
+            == "Last event, at 0:08.400: eager: a commit of t-0 by m1-12345678-1234-1234-1234-123456789abc is refused"
         )
         seek(page, 2500)
         assert zookeeper.locator(".card .state").first.text_content() == "cut off"
@@ -118,7 +118,7 @@ def test_each_key_and_button_goes_where_it_says(browser: Any, file: Path) -> Non
         assert shown_ms(page) == 8000
         page.get_by_role("button", name="One event back").click()
         settles(page)
-        assert page.locator("#announced").text_content().startswith("6.0 s after the first change. 0:08.000")
+        assert page.locator("#announced").text_content().startswith("6.0 s after the first change. Now: ")
         page.get_by_role("button", name="Keys").click()
         page.get_by_label("Keys are on").uncheck()
         page.get_by_role("button", name="Close").click()

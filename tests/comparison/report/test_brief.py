@@ -68,7 +68,7 @@ def test_what_is_in_order_is_counted_and_not_named() -> None:
     text = brief(compose(runs))
     assert "join" not in text
     assert "leave" not in text
-    assert re.search(r"^ eager +\+ all 2 +\+ kept +300 ", text, re.MULTILINE)
+    assert re.search(r"^ eager +\+ all 2 +\+ kept +0\.3 ", text, re.MULTILINE)
 
 
 def test_a_broken_promise_has_its_figure_where_there_is_one_scenario_and_its_place_otherwise() -> None:
@@ -84,14 +84,37 @@ def test_a_broken_promise_has_its_figure_where_there_is_one_scenario_and_its_pla
 def test_figures_of_scenarios_that_not_all_designs_have_run_are_left_out() -> None:
     runs = [judged("join", "eager", duplicates=1.0), judged("join", "static", duplicates=2.0)]
     text = brief(compose([*runs, judged("leave", "eager", duplicates=70.0, converge_ms=9_000.0)]))
-    assert re.search(r"^ eager .* 300 .* 1$", text, re.MULTILINE)
+    assert re.search(r"^ eager .* 0\.3 .* 1$", text, re.MULTILINE)
     assert "worst times and summed counts of the 1 scenario run in all designs" in text
     assert "no scenario was run in all designs" in brief(compose([judged("join", "eager"), judged("leave", "static")]))
 
 
 def test_a_sum_without_an_unknown_figure_is_a_least() -> None:
     runs = [judge(run(name, "eager", converge_ms=ms)) for name, ms in (("join", 300.0), ("leave", None))]
-    assert re.search(r"^ eager .* ≥300 ", brief(compose(runs)), re.MULTILINE)
+    assert re.search(r"^ eager .* ≥0\.3 ", brief(compose(runs)), re.MULTILINE)
+
+
+def test_time_to_settle_is_since_the_heal_where_there_is_one_as_in_the_report() -> None:
+    healed, not_healed = (
+        judge(run(name, "eager", converge_ms=6_709.0, converge_healed_ms=ms))
+        for name, ms in (("pause", 1_709.0), ("crash", None))
+    )
+    text = brief(compose([healed]))
+    assert "settled, s" in text
+    assert "after heal" in text
+    assert re.search(r"^ eager .* 1\.7 +<0\.1 ", text, re.MULTILINE)
+    text = brief(compose([healed, not_healed]))
+    assert re.search(r"^ eager .* 6\.7 +<0\.1 ", text, re.MULTILINE)
+    assert "worst times (without a heal: since the change)" in unbroken(text)
+    assert "heal" not in brief(compose([not_healed]))
+
+
+def test_what_the_width_leaves_no_room_for_is_named() -> None:
+    found = {
+        width: "(not shown at this width: stopped, delivered again)" in brief(every_design(), width)
+        for width in (60, 80)
+    }
+    assert found == {60: True, 80: False}
 
 
 def test_what_a_run_that_was_cut_short_leaves_open_is_said_once() -> None:

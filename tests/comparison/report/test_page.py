@@ -17,6 +17,7 @@ import comparison.report.page
 from comparison.pipeline.analysis import compose
 from comparison.pipeline.figures.judging import judge
 from comparison.report.page import SCRIPTS, page
+from comparison.report.sections.done import About
 from comparison.report.summaries.figures import OF_WHAT
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import NotApplicable, Result
@@ -87,7 +88,7 @@ def test_every_verdict_links_to_its_reasons(read: _Reader) -> None:
 def test_overview_has_both_verdicts_and_three_prices_of_each_design(read: _Reader) -> None:
     assert ["scenario", *DESIGN_NAMES] in read.rows
     (restart, slow) = (row for row in read.rows if row[0] in ("rolling-restart", "slow-member"))
-    assert restart[1:] == ["+ kept0; 0; 10"] * len(DESIGN_NAMES)
+    assert restart[1:] == ["+ kept<0.1; 0; 10"] * len(DESIGN_NAMES)
     assert slow[2] == "-"
     assert "slow-member in server: no member is slow" in read.text
 
@@ -212,3 +213,10 @@ def test_each_design_has_both_verdicts_and_what_broke_a_promise() -> None:
 def test_page_needs_no_spark() -> None:
     code = "import sys; import comparison.report.page; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scenario_with_the_most_broken_promises_is_first_and_others_as_they_were_named() -> None:
+    runs = [run(name, "eager", **({"lost": 1.0} if name == "pause" else {})) for name in ("crash", "join", "pause")]
+    about = About({"command": ["rebalance-lab", "run", "join", "crash", "pause"]})
+    found = re.findall(r'id="([a-z]+)-first"', page(compose(runs), about=about))
+    assert found == ["pause", "join", "crash"]

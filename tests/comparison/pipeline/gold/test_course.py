@@ -7,7 +7,8 @@ from typing import Any
 from comparison.pipeline.gold.course import COURSE_SCHEMA, course_table
 from comparison.pipeline.gold.run import measure
 from comparison.pipeline.measured import RunSpan
-from comparison.pipeline.silver.course import INTERVALS_MAX, intervals_of
+from comparison.pipeline.silver.course import intervals_of
+from comparison.results.causes import INTERVALS_MAX
 from tests.support.trace.traces import MS, e, tables, traced_run
 
 

@@ -162,6 +162,11 @@ def test_what_no_step_says_is_a_comment_with_its_reason(reason: str) -> None:
     assert f"{len(left)} of them no step says" in found.text
 
 
+def test_who_is_frozen_at_the_end_goes_on_with_a_commit_as_in_the_game() -> None:
+    scenario, _ = scenario_of(act(1, Action.FREEZE))
+    assert scenario.steps[-2:] == (At(20_000 - BEGUN_MS), Heal("freeze", "m2", wait=False, commits=True))
+
+
 def test_every_command_that_a_group_takes_is_tried_above() -> None:
     tried = [each.command for acts, _ in STEPS.values() for each in acts]
     tried += [each.command for acts in REASONS.values() for each in acts]
@@ -212,7 +217,7 @@ def test_the_head_says_where_it_comes_from_and_hostile_words_stay_in_their_line(
     assert sum(line.startswith("name = ") for line in scenario_lines) == 1
     assert scenario_lines.count("[[steps]]") == 4
     assert all(each.isprintable() for each in found.text.split("\n"))
-    assert found.command == "rebalance-lab run played.toml --design eager --simulated --link link=1ms"
+    assert found.command == "rebalance-lab run played.toml --design eager --seed 7 --simulated --link link=1ms"
     head = found.text.partition("\nname = ")[0]
     for part in ("seed 7", "virtual time", "In eager", found.command, "1 command was accepted"):
         assert part in head

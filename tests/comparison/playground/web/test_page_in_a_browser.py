@@ -431,6 +431,8 @@ def test_when_the_game_is_over_nothing_goes_on_or_can_be_pressed(browser: Any, s
         assert column(page, "zookeeper").locator(".glance").text_content().startswith(said)
         for name in ("Stop and analyse", "Guided tours", "Pause the lanes"):
             assert page.get_by_role("button", name=name).is_disabled()
+        saving = page.get_by_role("button", name="Save as scenario")
+        assert saving.is_disabled() == (status in (None, messages.Status.FAILED))  # what answers can be asked
         assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
         page.keyboard.press("t")
         assert page.locator("#tour").is_hidden()

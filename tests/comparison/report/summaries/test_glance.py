@@ -107,6 +107,16 @@ def test_time_of_a_fault_counts_from_its_end() -> None:
     assert [row.cells[0].text for row in rows(not_healed).values() if row.label.startswith("settled")] == ["6.7"]
 
 
+def test_no_standstill_is_none_that_is_longer_than_an_interval_of_the_course() -> None:
+    short, long = (
+        run("join", design, standstill_s=0.0, duration_s=s) for design, s in (("eager", 9.0), ("static", 90.0))
+    )
+    unknown = run("join", "server", standstill_s=None)
+    row = rows([short, long, unknown])["standstill_s"]
+    assert sorted(cell.text for cell in row.cells) == ["", "<0.1", "<0.2"]
+    assert "longest standstill (<0.1 s)" in glanced([short]).zero
+
+
 def test_sums_over_strategies_are_no_prices() -> None:
     tried = run(SCENARIO, "eager", changes=[change("range join"), change("range leave")], stopped=5.0, lost=1.0)
     assert list(rows([tried])) == ["duplicates", "lost"]
