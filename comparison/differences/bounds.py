@@ -79,7 +79,8 @@ def _unknown(name: str) -> str:
     called = name.partition("_")[0].lower()
     by_label = (each for each, metric in METRICS.items() if called and metric.label.startswith(called))
     if meant := next(by_label, "") or closest(name, METRICS):
-        return f"unknown figure {name!r}. Did you mean {meant!r} ({label_of(meant)})?"
+        called = f" Reports call it: {label_of(meant)}" if METRICS[meant].label else ""
+        return f"unknown figure {name!r}. Did you mean {meant!r}?{called}"
     return unknown("figure", name, METRICS)
 
 
