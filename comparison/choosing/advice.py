@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.choosing.choice import EVENTS
-from comparison.choosing.costs import REQUESTS, STANDSTILL_IN_ALL, slow_record
+from comparison.choosing.choice import EVENTS, Tolerated, limits
+from comparison.choosing.costs import (
+    REPEATS,
+    REQUESTS,
+    STANDSTILL,
+    STANDSTILL_IN_ALL,
+    STOPPED,
+    slow_record,
+)
 from comparison.screen.brief_number import brief
 from kernel.designs import DESIGNS
 
@@ -27,65 +35,117 @@ LEFT_OUT = (
     "other clients: Java, librdkafka and others have their own polls, retries and strategies",
     "transactions, rebalance listeners that take long, several topics, and losses of brokers or ZooKeeper servers",
 )
+#: Figures in words. One decides only after those before it.
+ORDER: Mapping[str, str] = MappingProxyType(
+    {
+        STANDSTILL: "longest standstill",
+        STANDSTILL_IN_ALL: "standstill of all partitions",
+        STOPPED: "partitions stopped",
+        REPEATS: "records repeated",
+        REQUESTS: "requests at the authority",
+    }
+)
+RULE = (
+    f"The rule: in the order {', '.join(ORDER.values())}, a design drops out where its whole range lies above "
+    "another's; the one that is left is chosen."
+)
 
 
-def advice(found: Sequence[DesignCosts], *, judged: bool) -> str:
-    """A sentence or two. `found` are the weeks of the designs; `judged`: not everything is tolerated."""
-    known = {each.design: bounds for each in found if (bounds := each.figures[STANDSTILL_IN_ALL].bounds) is not None}
-    if not known:
+def advice(found: Sequence[DesignCosts], tolerated: Tolerated) -> str:
+    """A few sentences; `found` are the weeks of the designs. A design is chosen only if the runs decide."""
+    if not any(each.is_known for each in found):
         return "Nobody can say: no run covers this week in any design."
-    ranked = sorted(
-        (each for each in found if each.design in known), key=lambda each: (known[each.design].middle, _requests(each))
-    )
-    meeting = " that meet what you tolerate" if judged else ""
-    for meets, those in ((True, meeting), (None, " that may meet what you tolerate")):
-        able = [each for each in ranked if each.meets is meets]
-        usable = [each for each in able if is_of_consumers_today(each.design)]
-        if usable:
-            return " ".join(_reasons(usable, able, known, those))
-    return (
-        "No design of today's consumers meets what you tolerate in these runs: tolerate more, have fewer of the "
-        "events, or sweep with other timers and choose --from that."
-    )
-
-
-def is_of_consumers_today(design: str) -> bool:
-    """Whether consumers of today's Kafka clients have it: none has ZooKeeper sessions, and only Connect delays."""
-    row = DESIGNS.get(design)
-    return row is None or not (row.zookeeper_sessions or row.delays_reassignment)
-
-
-def _reasons(
-    usable: Sequence[DesignCosts], able: Sequence[DesignCosts], known: Mapping[str, Bounds], those: str
-) -> list[str]:
-    best = usable[0]
-    said = [f"Choose {best.design}: the only one of today's consumers{those}."]
-    if len(usable) > 1:
-        said = [
-            f"Choose {best.design}: of {len(usable)} designs of today's consumers{those}, its partitions stand still "
-            f"least, about {_text(known[best.design])} partition-s a week."
-        ]
-    if best.meets is None:
-        said.append(f"It is not certain: {best.because}.")
-    if close := [each.design for each in usable[1:] if known[each.design].low <= known[best.design].high]:
-        said.append(f"Its range overlaps with that of {', '.join(close)}: between these the runs do not decide.")
-    elif usable[1:]:
-        said.append(f"Next is {usable[1].design} with {_text(known[usable[1].design])}.")
-    if able[0] is not best and not is_of_consumers_today(able[0].design):
+    usable = [each for each in found if not why_left_out(each.design)]
+    judged = tolerated != Tolerated()
+    able = [each for each in usable if each.is_known and each.meets]
+    doubtful = [each for each in usable if each not in able and each.meets is not False]
+    said = []
+    if judged:
+        words = {True: "surely met by", False: "surely missed by", None: "it cannot be said of"}
+        groups = [f"{what} {_names([each for each in found if each.meets is meets])}" for meets, what in words.items()]
+        said.append(f"What you tolerate: {'; '.join(groups)}.")
+    elif doubtful:
+        said.append(f"No run covers this week in {_names(doubtful)}.")
+    if able:
+        said += _decided(able, " that surely meet it" if judged else "")
+    elif doubtful:
+        said.append(f"Cannot say which to choose: in the way {_in_the_way(doubtful, tolerated)}.")
+    else:
         said.append(
-            f"{able[0].design} stands still less, {_text(known[able[0].design])}, but no consumer of today's clients "
-            "has it."
+            "No design of today's consumers meets what you tolerate in these runs: tolerate more, have fewer of the "
+            "events, or sweep with other timers and choose --from that."
         )
-    return said
+    return " ".join([*said, *_left_out(found)])
 
 
-def _requests(each: DesignCosts) -> float:
-    bounds = each.figures[REQUESTS].bounds
-    return float("inf") if bounds is None else bounds.middle
+def why_left_out(design: str) -> str:
+    """Why no consumer of today's Kafka clients has the design; '' if they have it."""
+    row = DESIGNS.get(design)
+    if row is not None and row.zookeeper_sessions:
+        return "no consumer of today's Kafka clients has ZooKeeper sessions"
+    return "only Kafka Connect delays reassignments" if row is not None and row.delays_reassignment else ""
+
+
+def _left_out(found: Sequence[DesignCosts]) -> list[str]:
+    by_reason: dict[str, list[DesignCosts]] = {}
+    for each in found:
+        if why := why_left_out(each.design):
+            by_reason.setdefault(why, []).append(each)
+    texts = [f"{_names(those)} ({why})" for why, those in by_reason.items()]
+    return [f"Not advised: {'; '.join(texts)}."] if texts else []
+
+
+def _in_the_way(doubtful: Sequence[DesignCosts], tolerated: Tolerated) -> str:
+    """The figures that may be more than is tolerated, each in the design whose range ends lowest."""
+    texts = []
+    for metric, limit in limits(tolerated).items():
+        known = [(bounds, each.design) for each in doubtful if (bounds := each.figures[metric].bounds)]
+        if len(known) < len(doubtful) or any(bounds.high > limit for bounds, _ in known):
+            bounds, design = min(known, key=lambda each: each[0].high, default=(None, ""))
+            at_best = f", at best {_range(bounds)} in {design}" if bounds else ", which no run covers"
+            texts.append(f"{ORDER[metric]} ({brief(limit)} tolerated{at_best})")
+    return f"{'are' if len(texts) > 1 else 'is'} {' and '.join(texts) or 'standstill, which no run covers'}"
+
+
+def _decided(able: Sequence[DesignCosts], those: str) -> list[str]:
+    """The choice among designs, and what each figure before it decided."""
+    if len(able) == 1:
+        return [f"Choose {able[0].design}: the only one of today's consumers{those}."]
+    left = list(able)
+    steps: list[str] = []
+    even: list[str] = []
+    for metric, words in ORDER.items():
+        known = {each.design: bounds for each in left if (bounds := each.figures[metric].bounds)}
+        lowest = min((bounds.high for bounds in known.values()), default=0.0)
+        dropped = [each for each in left if known[each.design].low > lowest] if len(known) == len(left) else []
+        if not dropped:
+            even.append(words)
+            continue
+        steps += [_even(even, left)] if even else []
+        left = [each for each in left if each not in dropped]
+        if len(left) == 1:
+            best, after = left[0].design, min(dropped, key=lambda each: known[each.design].middle).design
+            one = f"Choose {best} of {_names(able)}{those}, by {words}: {_text(known[best])} a week"
+            return [f"{one}; next is {after} with {_text(known[after])}.", *steps, RULE]
+        steps.append(f"By {words} {_names(dropped)} {'drops' if len(dropped) == 1 else 'drop'} out.")
+        even = [words]
+    return [f"Cannot say which of {_names(left)} to choose.", *steps, _even(even, left), RULE]
+
+
+def _even(words: Sequence[str], left: Sequence[DesignCosts]) -> str:
+    return f"By {', '.join(words)} the runs do not tell {_names(left)} apart."
+
+
+def _names(designs: Sequence[DesignCosts]) -> str:
+    return ", ".join(each.design for each in designs) or "none"
 
 
 def _text(bounds: Bounds) -> str:
-    return f"{brief(bounds.middle)} ({brief(bounds.low)} to {brief(bounds.high)})"
+    return f"{brief(bounds.middle)} ({_range(bounds)})"
+
+
+def _range(bounds: Bounds) -> str:
+    return f"{brief(bounds.low)} to {brief(bounds.high)}"
 
 
 def answering_command(events: Mapping[str, float], group: Group, designs: Sequence[str]) -> str:

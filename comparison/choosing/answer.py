@@ -30,6 +30,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     simulated: bool
     seeds: list[int]
+    runs_of_each: list[int]  #: scenario, design and size: the numbers of runs that there are, ascending
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +71,10 @@ def choice_of(
             versions=costs.versions,
             simulated=costs.simulated,
             seeds=costs.seeds,
+            runs_of_each=sorted({cell.runs + cell.failed for cell in costs.cells}),
         ),
         designs=found,
-        advice=advice(found, judged=tolerated != Tolerated()),
+        advice=advice(found, tolerated),
         answered_by=answering_command(events, group, [each.design for each in found]) if unknown else "",
         left_out=list(LEFT_OUT),
     )

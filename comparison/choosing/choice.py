@@ -239,16 +239,18 @@ def _around(value: float, known: Iterable[_N], what: str) -> list[tuple[_N, floa
     return [(low, 1 - share), (high, share)]
 
 
+def limits(tolerated: Tolerated) -> dict[str, float]:
+    """The most that is tolerated of each metric that is limited."""
+    found = {STANDSTILL: tolerated.standstill_s, REPEATS: tolerated.repeats}
+    return {metric: limit for metric, limit in found.items() if limit is not None}
+
+
 def _judged(figures: Mapping[str, Figure], tolerated: Tolerated) -> tuple[bool | None, str]:
     """Whether a week meets what is tolerated, and the figures that do not, or may not."""
     misses, doubts = [], []
-    for metric, limit, what in (
-        (STANDSTILL, tolerated.standstill_s, "longest standstill, s"),
-        (REPEATS, tolerated.repeats, "records repeated"),
-    ):
-        found = figures[metric]
-        if limit is None:
-            continue
+    headings = {each.metric: each.heading for each in MEASURES}
+    for metric, limit in limits(tolerated).items():
+        found, what = figures[metric], headings[metric]
         if found.bounds is None:
             doubts.append(f"{what}: cannot say")
         elif found.bounds.low > limit:

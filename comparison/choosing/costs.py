@@ -40,7 +40,7 @@ _EQUAL_TIMERS_S = {_SESSION_TIMEOUT: 3.0, _COMMIT_INTERVAL: 1.0}
 _CHOSEN_ALONG = ("scenario", "design", GROUP_SIZE, MEMBERS, PARTITIONS)
 
 
-STANDSTILL, STANDSTILL_IN_ALL, REPEATS = "standstill_s", "standstill_partition_s", "duplicates"
+STANDSTILL, STANDSTILL_IN_ALL, STOPPED, REPEATS = "standstill_s", "standstill_partition_s", "stopped", "duplicates"
 REQUESTS = AUTHORITY_REQUESTS
 
 
@@ -70,7 +70,7 @@ MEASURES = (
     Measure(STANDSTILL_IN_ALL, "standstill, partition-s", Margin.PARTITIONS, per_partition=True),
     Measure("unowned_partition_s", "unowned, partition-s", Margin.PARTITIONS, per_partition=True),
     Measure(REPEATS, "records repeated", Margin.RECORDS, per_record=True),
-    Measure("stopped", "partitions stopped", Margin.MOVES, per_partition=True),
+    Measure(STOPPED, "partitions stopped", Margin.MOVES, per_partition=True),
     Measure("moved", "partitions moved", Margin.MOVES, per_partition=True),
     Measure(REQUESTS, "requests at the authority", Margin.REQUESTS),
 )

@@ -51,8 +51,9 @@ Examples:
   rebalance-lab choose --deploys 40/day --html choice.html
 
 \b
-Figures come from simulated runs that are kept with rebalance-lab; --from takes
-those of your own sweep. Outside of what was run the answer is `cannot say`.
+Figures come from simulated runs that are kept with rebalance-lab; --from
+takes those of your own sweep. Outside of what was run the answer is
+`cannot say`, and where the ranges of designs overlap, none is chosen by them.
 docs/choosing.md says how ranges are made, and what is left out.
 
 \b

@@ -20,16 +20,18 @@ _SECONDS: Mapping[str, float] = MappingProxyType({"ms": 0.001, "s": 1, "m": 60, 
 
 
 class Frequency(click.ParamType[float]):
-    """`40/day` as 280 a week; a number alone is a week's."""
+    """`40/day` as 280 a week; only 0 needs no unit."""
 
     name = "NUMBER/UNIT"
-    _form = re.compile(rf"{_NUMBER}(?:/({'|'.join(_TIMES)}))?")
+    _form = re.compile(rf"{_NUMBER}/({'|'.join(_TIMES)})")
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        if str(value) == "0":
+            return 0.0
         match = self._form.fullmatch(str(value))
         if match is None:
             self.fail(f"{value!r} is not a number with /{', /'.join(_TIMES)}, such as 40/day", parameter, context)
-        return round(float(match[1]) * _TIMES[match[2] or "week"], DIGITS)
+        return round(float(match[1]) * _TIMES[match[2]], DIGITS)
 
 
 class Seconds(click.ParamType[float]):

@@ -72,11 +72,16 @@ def source_text(choice: Choice) -> str:
     """Where the figures come from."""
     source = choice.source
     seeds = ", ".join(map(str, source.seeds))
+    *fewer, most = source.runs_of_each
+    each = " or ".join([*map(str, fewer), counted(most, "run")])
+    made_with = (
+        f"{each} of each scenario, design and size, with {'seed' if len(source.seeds) == 1 else 'seeds'} {seeds}"
+    )
     how = SIMULATED if source.simulated else "live"
     made = f", made {source.made}" if source.made else ""
     version = source.versions.get("rebalance-lab")
     by = f" by rebalance-lab {version}" if version else ""
-    return f"Runs: {how}; seeds {seeds}{made}{by}: {' '.join(source.command)}"
+    return f"Runs: {how}; {made_with}{made}{by}: {' '.join(source.command)}"
 
 
 def reasons(choice: Choice) -> list[str]:

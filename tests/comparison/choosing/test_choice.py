@@ -10,12 +10,24 @@ import pytest
 from hypothesis import given
 from msgspec.structs import astuple
 
-from comparison.choosing.advice import MEMBERS_MAX, PARTITIONS_MAX
+from comparison.choosing.advice import MEMBERS_MAX, ORDER, PARTITIONS_MAX, RULE
 from comparison.choosing.answer import choice_of
 from comparison.choosing.choice import EVENTS, Chooser, DesignCosts, Figure, Group, Tolerated
-from comparison.choosing.costs import MEASURES, REPEATS, STANDSTILL, Bounds, CostCell, Costs, Margin, is_used
+from comparison.choosing.costs import (
+    MEASURES,
+    REPEATS,
+    REQUESTS,
+    STANDSTILL,
+    STANDSTILL_IN_ALL,
+    STOPPED,
+    Bounds,
+    CostCell,
+    Costs,
+    Margin,
+    is_used,
+)
 from comparison.scenarios.plan.parameters import RANGES
-from kernel.designs import CONSUMER, DELAYED, EAGER, ZOOKEEPER
+from kernel.designs import CONSUMER, DELAYED, EAGER, STATIC, ZOOKEEPER
 
 MEMBERS, PARTITIONS, RATE = (2, 8), (10, 40), 10**9  # records follow each other at once
 CORNERS = tuple(product(MEMBERS, PARTITIONS))
@@ -195,41 +207,64 @@ def test_what_is_tolerated_is_met_by_the_whole_range(tolerated: Tolerated, meets
     assert (found.meets, found.because) == (meets, because)
 
 
-def test_advice_is_among_those_that_meet_what_is_tolerated() -> None:
-    costs = table(
-        *(cell("leave", 2, 10, Bounds(*3 * [at]), design=design) for design, at in ((EAGER, 1), (CONSUMER, 9)))
+LEAVES = {"leaves": 1.0}
+Weeks = dict[str, dict[str, tuple[float, float]]]
+
+
+def advised(weeks: Weeks, tolerated: Tolerated | None = None) -> str:
+    """By the ranges of some figures of each design; the other figures are 5 everywhere."""
+    cells = [cell("leave", 2, 10, Bounds(5, 5, 5), design=design) for design in weeks]
+    for made in cells:
+        made.figures.update({name: Bounds(low, low, high) for name, (low, high) in weeks[made.design].items()})
+    return choice_of(table(*cells), AT_A_CORNER, LEAVES, tolerated or Tolerated()).advice
+
+
+def test_advice_is_among_those_that_surely_meet_what_is_tolerated() -> None:
+    weeks: Weeks = {EAGER: {STANDSTILL: (1, 1)}, CONSUMER: {STANDSTILL: (9, 9)}, STATIC: {STANDSTILL: (0, 9)}}
+    assert advised(weeks, Tolerated(standstill_s=2)) == (
+        "What you tolerate: surely met by eager; surely missed by consumer; it cannot be said of static. "
+        "Choose eager: the only one of today's consumers that surely meet it."
     )
-    found = choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated(standstill_s=2))
-    assert found.advice == "Choose eager: the only one of today's consumers that meet what you tolerate."
-    doubtful = choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated(standstill_s=1), designs=[EAGER])
-    assert doubtful.advice == (
-        "Choose eager: the only one of today's consumers that may meet what you tolerate. It is not certain: longest "
-        "standstill, s: up to 1, 1 tolerated."
+    assert advised(weeks, Tolerated(standstill_s=0.5, repeats=9)) == (
+        "What you tolerate: surely met by none; surely missed by eager, consumer; it cannot be said of static. Cannot "
+        "say which to choose: in the way is longest standstill (0.5 tolerated, at best 0 to 9 in static)."
+    )
+    assert "No design of today's consumers meets" in advised(weeks, Tolerated(repeats=1))
+
+
+def test_figure_whose_ranges_overlap_decides_nothing() -> None:
+    weeks: Weeks = {
+        EAGER: {STANDSTILL: (1, 3), STANDSTILL_IN_ALL: (1, 3), STOPPED: (30, 30)},
+        CONSUMER: {STANDSTILL: (2, 4), STANDSTILL_IN_ALL: (2, 5), STOPPED: (9, 9)},
+        STATIC: {STANDSTILL: (2, 5), STANDSTILL_IN_ALL: (4, 5), STOPPED: (0, 0)},
+        ZOOKEEPER: {STANDSTILL: (0, 0)},
+        DELAYED: {STANDSTILL: (0, 0)},
+    }
+    left_out = (
+        "Not advised: zookeeper (no consumer of today's Kafka clients has ZooKeeper sessions); delayed (only Kafka "
+        "Connect delays reassignments)."
+    )
+    assert advised(weeks) == (
+        "Choose consumer of eager, consumer, static, by partitions stopped: 9 (4 to 14) a week; next is eager with 30 "
+        "(25 to 35). By longest standstill the runs do not tell eager, consumer, static apart. By standstill of all "
+        "partitions static drops out. By standstill of all partitions the runs do not tell eager, consumer apart. "
+        f"{RULE} {left_out}"
     )
 
 
-@pytest.mark.parametrize(
-    ("bounds", "expected"),
-    [
-        (
-            {EAGER: (5, 6, 7), CONSUMER: (1, 2, 3)},
-            "Choose consumer: of 2 designs of today's consumers, its partitions stand "
-            "still least, about 2 (1 to 3) partition-s a week. Next is eager with 6 (5 to 7).",
-        ),
-        (
-            {EAGER: (2, 4, 6), CONSUMER: (1, 3, 5), ZOOKEEPER: (0, 1, 2), DELAYED: (8, 8, 8)},
-            "Choose consumer: of 2 designs of today's consumers, its partitions stand "
-            "still least, about 3 (1 to 5) partition-s a week. Its range overlaps with that of eager: between these "
-            "the runs do not decide. zookeeper stands still less, 1 (0 to 2), but no consumer of today's clients has "
-            "it.",
-        ),
-        (
-            {ZOOKEEPER: (0, 1, 2)},
-            "No design of today's consumers meets what you tolerate in these runs: tolerate more, have fewer of the "
-            "events, or sweep with other timers and choose --from that.",
-        ),
-    ],
-)
-def test_advice_names_a_design_of_today_and_its_reason(bounds: dict[str, tuple[float, ...]], expected: str) -> None:
-    costs = table(*(cell("leave", 2, 10, Bounds(*each), design=design) for design, each in bounds.items()))
-    assert choice_of(costs, AT_A_CORNER, {"leaves": 1}, Tolerated()).advice == expected
+@pytest.mark.parametrize("design", [EAGER, CONSUMER])
+def test_first_figure_of_the_order_that_differs_clearly_decides(design: str) -> None:
+    other = ({EAGER, CONSUMER} - {design}).pop()
+    assert tuple(ORDER) == (STANDSTILL, STANDSTILL_IN_ALL, STOPPED, REPEATS, REQUESTS)
+    for metric, words in ORDER.items():
+        after = list(ORDER)[list(ORDER).index(metric) + 1 :]
+        dearer: dict[str, tuple[float, float]] = dict.fromkeys(after, (400, 400))
+        weeks: Weeks = {design: {metric: (50, 51), **dearer}, other: {metric: (90, 91)}}
+        assert f"Choose {design} of eager, consumer, by {words}: " in advised(dict(sorted(weeks.items(), reverse=True)))
+
+
+def test_nothing_is_chosen_where_no_figure_differs() -> None:
+    assert advised({EAGER: {}, CONSUMER: {STANDSTILL: (4, 6)}}) == (
+        f"Cannot say which of eager, consumer to choose. By {', '.join(ORDER.values())} the runs do not tell eager, "
+        f"consumer apart. {RULE}"
+    )

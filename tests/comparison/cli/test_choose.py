@@ -68,6 +68,19 @@ def test_exit_code_says_whether_a_design_meets_what_is_tolerated(given: tuple[st
     assert (text.count("cannot say") >= len(DESIGN_NAMES)) is (code == Exit.UNKNOWN)
 
 
+def test_no_design_is_chosen_that_only_perhaps_meets_what_is_tolerated() -> None:
+    given = ("--tolerated-repeats", "0/week", "--tolerated-standstill", "2s")
+    text = " ".join(output_of(choose, *given, code=Exit.UNKNOWN).split())
+    assert "Cannot say which to choose: in the way are longest standstill (2 tolerated" in text
+    assert "Choose " not in text
+    assert "1 run of each scenario, design and size, with seed 1" in text
+
+
+def test_how_often_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("choose", "--deploys", "40") == Exit.USAGE
+    assert "'40' is not a number with /hour, /day, /week, /month, /year, such as 40/day" in capsys.readouterr().err
+
+
 @pytest.fixture
 def own_sweep(tmp_path: Path) -> Path:
     """Of one scenario in two designs; one is worse, and its name is an attempt to be more than text."""
@@ -91,7 +104,7 @@ def own_sweep(tmp_path: Path) -> Path:
 def test_own_sweep_replaces_the_kept_table(own_sweep: Path) -> None:
     given = ("--deploys", "0", "--crashes", "0", "--slow-joins", "0", "--leaves", "2/week", "--members", "3")
     said = output_of(choose, *given, "--partitions", "8", "--from", own_sweep, columns=200)
-    assert "Choose consumer: of 2 designs" in said
+    assert "Cannot say which of eager, consumer to choose." in said
     assert f"--from '{own_sweep}'" in said
     rows = [line.split() for line in said.splitlines() if line.startswith(("eager", "consumer"))]
     assert [row[:3] for row in rows[:2]] == [["eager", "3.5", "7"], ["consumer", "2.5", "5"]]
@@ -107,6 +120,6 @@ def test_page_has_the_same_answer_and_escapes_what_it_is_given(own_sweep: Path, 
     given = ("--deploys", "0", "--crashes", "0", "--slow-joins", "0", "--leaves", "2/week", "--members", "3")
     output_of(choose, *given, "--partitions", "8", "--from", own_sweep, "--html", "choice.html")
     page = (tmp_path / "choice.html").read_text()
-    assert "Choose consumer: of 2 designs" in page
+    assert "Cannot say which of eager, consumer to choose." in page
     assert "own&lt;b&gt;" in page
     assert "<b>" not in page

@@ -37,7 +37,7 @@ def test_page_of_a_sweep_says_it_for_a_group_in_the_middle(data: SweepData) -> N
     page = sweep_page(data)
     assert '<a href="#choice">what to choose</a>' in page
     assert "A week of 4 members with 8 partitions and 200 records/s: 7 deploys, 1 crash. Tolerated: anything." in page
-    assert "Choose consumer: of 2 designs of today&#39;s consumers, its partitions" in page
+    assert "Choose consumer of eager, consumer, by standstill of all partitions: " in page
     assert "--from runs/s</code>" in page
 
 
