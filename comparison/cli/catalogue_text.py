@@ -90,7 +90,8 @@ def _expectations(scenario: Scenario) -> list[str]:
         by_designs.setdefault(judged, []).extend(row)
     lines = textwrap.wrap(
         "Expected of each design: promises that it keeps, faults that it is known for, and exact counts of the "
-        "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged.",
+        "model. A verdict is unknown if the run lacks what it needs. What is not promised is measured, and not judged; "
+        "a report's second verdict is on what users rely on, whichever design promises it.",
         WIDTH,
     )
     for judged in sorted(by_designs, key=lambda judged: (-len(judged), designs.index(judged[0]))):

@@ -209,7 +209,7 @@ def _scenario(
         anchor=anchor_of(name),
         verdict=scenario.verdict,
         judged=judged(scenario, runs, result, missing),
-        first=first(name, runs, by_design, drawn, missing),
+        first=first(name, runs, by_design, drawn, missing, promises.by_design(scenario, result)),
         about=about.catalogue.get(name, {}),
         circumstances=circumstances(runs),
         warnings=warnings_of(runs),

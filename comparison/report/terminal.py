@@ -59,6 +59,10 @@ _LABELS, _COUNTS = 16, 20
 #: Letters of the chart, if there is room for them.
 _SPARKS = 64
 
+#: Above what a run is judged by: a design is held to the first alone.
+_OWN = "as the model says, by the promises, history and counts of the design itself:"
+_RELIED_ON = "what users rely on, whichever design promises it:"
+
 
 def render(result: Result, console: Console) -> str:
     """What the console shows of a result."""
@@ -199,6 +203,8 @@ def _reasons(run: Run, promises: Promised) -> Iterator[RenderableType]:
     yield Text.assemble((run.design, "bold"), "  ", _verdict(run.verdict), "  ", second)
     if summary := repeat_summary(run):
         yield Padding(Text(summary, style="dim"), (0, 0, 0, 2))
+    if run.verdicts:
+        yield Padding(Text(_OWN, style="dim"), (0, 0, 0, 2))
     for verdict in run.verdicts:
         outcome = verdict.outcome
         line = Text.assemble(
@@ -211,6 +217,8 @@ def _reasons(run: Run, promises: Promised) -> Iterator[RenderableType]:
             f": {verdict.reason}",
         )
         yield Padding(line, (0, 0, 0, 2))
+    if promises.broken or promises.unknown:
+        yield Padding(Text(_RELIED_ON, style="dim"), (0, 0, 0, 2))
     for each in promises.broken:
         line = Text.assemble((f"{promises.mark} broken: {each.promise.name}", STYLES[BAD]), f": {each.shown}")
         yield Padding(line, (0, 0, 0, 2))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from comparison.report.sections.found import Finding
     from comparison.report.summaries.glance import Cell, Row
     from comparison.report.view.model import RunView
+    from comparison.results.promises import Outcome
     from comparison.results.run import Run
 
 
@@ -71,15 +72,18 @@ def first(
     views: Mapping[str, RunView],
     lanes: Mapping[str, RunView],
     missing: Mapping[str, str],
+    promises: Mapping[str, Sequence[Outcome]],
 ) -> First:
     """Of the scenario's runs, one a design; `views` are those that can be drawn, and `lanes` those that have lanes.
 
-    `missing` says of other designs why there is no run.
+    `missing` says of other designs why there is no run, and `promises` what became of each, by design.
     """
     drawn = [view for view in views.values() if view.partitions]
     panels = [Panel(view, scale, {}, STEPS) for view, scale in zip(drawn, scales(drawn) if drawn else (), strict=True)]
     return First(
-        _heat(scenario, runs, lanes, missing), strips(panels) if panels else None, findings(scenario, runs, lanes)
+        _heat(scenario, runs, lanes, missing),
+        strips(panels) if panels else None,
+        findings(scenario, runs, lanes, promises),
     )
 
 

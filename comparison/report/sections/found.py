@@ -16,6 +16,7 @@ from comparison.report.summaries import additions
 from comparison.report.summaries.figures import ending, number
 from comparison.report.summaries.throughput import SLOW, describe_waits
 from comparison.results.outcomes import VerdictOutcome
+from comparison.results.promises import PromiseOutcome
 from comparison.results.refusals import refused_in_words
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 
     from comparison.report.sections.evidence import Evidence
     from comparison.report.view.model import RunView
+    from comparison.results.promises import Outcome
+    from comparison.results.run import Run
 
     Views = Mapping[str, RunView]
-    from comparison.results.run import Run
+    Promises = Mapping[str, Sequence[Outcome]]
 
 #: From here on users notice that nothing comes; and the least share of it of which a cause is named.
 STANDSTILL_S_MIN, _MAIN_SHARE = 1.0, 0.2
@@ -40,9 +43,10 @@ class Finding(NamedTuple):
     evidence: Sequence[Evidence] = ()
 
 
-def findings(scenario: str, runs: Sequence[Run], views: Views) -> list[Finding]:
+def findings(scenario: str, runs: Sequence[Run], views: Views, promises: Promises) -> list[Finding]:
     """What the runs of one scenario show; `views` are those runs by design, where they can be drawn."""
     found = [*_endings(runs), *_verdicts(runs), *_two_delivering(runs, views), *_moved_back(runs, views)]
+    found += _broken(promises)
     found += _copies(runs)
     told = [(run.design, refused_in_words(run.refusals)) for run in runs if run.refusals]
     found += [Finding(f"In {design} members were {refused}.") for design, refused in told]
@@ -71,6 +75,15 @@ def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
             checks = [each for each in run.verdicts if each.outcome == outcome]
             for each in checks[:3]:
                 yield Finding(f"{_capital(outcome)} in {run.design}: {each.check}: {each.reason}.")
+
+
+def _broken(promises: Promises) -> Iterator[Finding]:
+    """Which promises each design broke, and by what figures."""
+    for design, outcomes in promises.items():
+        broken = [each for each in outcomes if each.outcome is PromiseOutcome.BROKEN]
+        if broken:
+            said = "; ".join(f"{each.promise.name} ({each.shown})" for each in broken)
+            yield Finding(f"Broken in {design}: {said}.")
 
 
 def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:

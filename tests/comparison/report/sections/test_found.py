@@ -12,6 +12,7 @@ from comparison.report.sections.found import findings
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.view.model import Holding, Overlap
 from comparison.results.outcomes import Kind, VerdictOutcome
+from comparison.results.promises import by_design
 from comparison.results.run import Copies, Verdict
 from tests.comparison.report.drawing.test_lanes import SPLIT, view
 from tests.support.runs.results import change, refused, run, skipped, slowed, standstill
@@ -20,7 +21,7 @@ from tests.support.runs.results import change, refused, run, skipped, slowed, st
 def found(*runs: Any, views: Any = None) -> list[str]:
     result = compose(list(runs))
     (scenario, *_) = result.scenarios
-    return [each.text for each in findings(scenario.scenario, columns_of(scenario, result), views or {})]
+    return [each.text for each in findings(scenario.scenario, columns_of(scenario, result), views or {}, {})]
 
 
 CUT = [change("cut", members=None, healed_ms=10_000.0)]
@@ -39,6 +40,17 @@ def test_split_brain_is_said_in_sentences_and_what_cells_say_is_not() -> None:
     assert found(*split_brain()) == [
         "In zookeeper two members delivered the same partition for up to 7.60 s (the cut lasted 10.0 s).",
         "In zookeeper committed offsets moved back by 457 records in all.",
+    ]
+
+
+def test_every_design_that_broke_promises_is_told_with_their_figures() -> None:
+    result = compose([*split_brain(), run("split-brain", "consumer", stale_deliveries=2.0)])
+    (scenario, *_) = result.scenarios
+    shown = findings("split-brain", columns_of(scenario, result), {}, by_design(scenario, result))
+    assert [each.text for each in shown if each.text.startswith("Broken in ")] == [
+        "Broken in zookeeper: only the owner delivers (two delivering, partition-s: 21.8); "
+        "only the owner commits (commits by a non-owner: 9); no offset moves back (offsets moved back: 3).",
+        "Broken in consumer: only the owner delivers (delivered by a non-owner: 2).",
     ]
 
 
@@ -77,7 +89,7 @@ def test_findings_link_to_the_lane_and_the_moment() -> None:
     result = compose(split_brain())
     (scenario,) = result.scenarios
     views = {"zookeeper": view(SPLIT)}
-    shown = findings("split-brain", columns_of(scenario, result), views)
+    shown = findings("split-brain", columns_of(scenario, result), views, {})
     (link,) = shown[0].evidence
     assert (link.anchor, link.partition) == ("#split-brain-zookeeper-lanes", "t-0")
     assert link.from_s < 3.0 < 6.5 < link.until_s  # the overlap, with some margin
@@ -95,7 +107,7 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
     )
     result = compose(split_brain())
     (scenario,) = result.scenarios
-    shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)})
+    shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)}, {})
     assert shown[0].evidence[0].partition == "t-1"
 
 
