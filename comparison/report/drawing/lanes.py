@@ -185,4 +185,5 @@ def signed(commit: Commit, at: int, y: int) -> tuple[Label, str]:
     name, sign, what = "back", "▼", f"moved back by {commit.moved_back_by:,}"
     if not commit.is_accepted:
         name, sign, what = "no", "×", f"refused: {commit.outcome}"
-    return Label(name, at, y, sign, f"{commit.member} commits {commit.offset:,}, {what}"), what
+    who = f"the runner, in the name of {commit.member}, which is frozen," if commit.is_by_runner else commit.member
+    return Label(name, at, y, sign, f"{who} commits {commit.offset:,}, {what}"), what

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from comparison.designs.profile import DELAY
 from comparison.ownership.fold import Ownership
 from comparison.ownership.groups import Memberships
 from comparison.report.history.causes_index import NS_PER_MS, CauseIndex, ends_of
@@ -26,6 +27,8 @@ NEAR_NS = 1_000 * NS_PER_MS
 IT, OWNER, NEW_OWNER, LEADER = "{it}", "owner", "new owner", "new leader"
 ROLES = (OWNER, NEW_OWNER, LEADER)
 BEGAN = "began a rebalance"
+#: Began one, too, after the coordinator's word.
+HEARD = "heard of the rebalance with the next heartbeat"
 #: Triggers that tell a member of a rebalance of the group; by others it began one itself.
 NOTIFIED = frozenset({"group-rebalancing", "target-changed", "stop-command", "members"})
 JOINING = frozenset({"subscribe", "start"})
@@ -172,7 +175,8 @@ class Causes:
         who, process = self._owner(after), after.unit.process
         began = self._seen.rebalance_of(process, after.from_ns)
         if began is not None and began["ns"] > low:
-            yield Link(began["ns"], who, BEGAN, is_cause=False, role=NEW_OWNER)
+            what = HEARD if self._seen.is_by_heartbeat(began) else BEGAN
+            yield Link(began["ns"], who, what, is_cause=False, role=NEW_OWNER)
             if before is None or before.unit is None or before.unit.process == process:
                 yield from self._why_rebalanced(process, after.from_ns)
         yield from self._given_to_nobody(after, low)
@@ -201,7 +205,9 @@ class Causes:
         for ended_ns in self._seen.rounds_ended(low, after.from_ns - AT_ONCE_NS):
             soon_ns = ended_ns + AT_ONCE_NS // 2
             if not any(each.from_ns <= soon_ns < _end(each) for each in self._named[after.key]):
-                yield Link(ended_ns, "", f"a rebalance ended that gave {IT} to nobody")
+                is_kept = self._seen.is_scheduled(ended_ns, after.from_ns)
+                why = f" ({DELAY} keeps {IT} for whoever had {IT})" if is_kept else ""
+                yield Link(ended_ns, "", f"a rebalance ended that gave {IT} to nobody{why}")
                 return
 
     def _why_rebalanced(self, process: str, at_ns: int) -> Iterator[Link]:
@@ -302,8 +308,8 @@ def _in_order(links: Iterable[Link]) -> list[Link]:
     kept: list[Link] = []
     for place, link in enumerate(ordered):
         is_last = place == len(ordered) - 1
-        says_little = link.what == BEGAN and kept and link.at_ns - kept[-1].at_ns < AT_ONCE_NS
+        says_little = link.what in (BEGAN, HEARD) and kept and link.at_ns - kept[-1].at_ns < AT_ONCE_NS
         is_said = any(link.at_ns == other.at_ns and other.what.startswith(f"{BEGAN} (") for other in ordered)
-        if is_last or not (says_little or (is_said and link.what == BEGAN)):
+        if is_last or not (says_little or (is_said and link.what in (BEGAN, HEARD))):
             kept.append(link)
     return kept

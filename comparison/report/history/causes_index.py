@@ -125,6 +125,18 @@ class CauseIndex:
         place = bisect_right(begun, at_ns, key=lambda event: event["ns"])
         return begun[place - 1] if place else None
 
+    def is_by_heartbeat(self, began: Event) -> bool:
+        """A member began a rebalance because the answer to a heartbeat said that the group rebalances."""
+        if began["trigger"] != "group-rebalancing":
+            return False
+        mine = (e for e in self._by_kind["request_answered"] if e["process"] == began["process"])
+        told = [e for e in mine if e["error"] == "REBALANCE_IN_PROGRESS" and e["ns"] <= began["ns"]]
+        return bool(told) and told[-1]["api"] == "Heartbeat"
+
+    def is_scheduled(self, low: int, high: int) -> bool:
+        """A member began a rebalance because a delay of the assignment was over."""
+        return any(e["trigger"] == "scheduled" and low < e["ns"] <= high for e in self._by_kind["rebalance_started"])
+
     def ended_ns(self, began: Event) -> int:
         """When a rebalance ended."""
         ended = (e["ns"] for e in self._by_kind["rebalance_ended"] if e["process"] == began["process"])

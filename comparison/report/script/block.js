@@ -106,6 +106,13 @@ class Block {
     return found;
   }
 
+  signAt({ clientX, clientY }) { // of a commit that was refused or moved the offset back; a fault's band may lie above it
+    return all('.over > .no, .over > .back', this.win).find((each) => {
+      const { left, right, top, bottom } = each.getBoundingClientRect();
+      return left <= clientX && clientX <= right && top <= clientY && clientY <= bottom;
+    });
+  }
+
   get groups() { return this.layout.groups ?? []; }
 
   ownerAt(lane, ms) { // whom the authority names at a moment

@@ -35,10 +35,12 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
   const seconds = (at) => ((at + lanes.zero) / 1000).toFixed(3);
   const bar = row && block.bars.filter((each) => each.row === row && each.from <= ms && each.until >= ms)
     .sort((one, other) => one.until - one.from - (other.until - other.from))[0];
-  const hint = event.target.querySelector?.(':scope > title')?.textContent;
+  const sign = block.signAt(event);
+  const hint = (sign ?? event.target).querySelector?.(':scope > title')?.textContent;
   const values = block.values(ms, y);
   const text = [...values, `${seconds(ms)} s`];
-  if (bar) {
+  if (sign) text.unshift(row ? `${row.lane}: ${hint}` : hint);
+  else if (bar) {
     text.unshift(`${row.lane}: ${bar.name}`, `${row.what} from ${seconds(bar.from)} to ${seconds(bar.until)} s`,
       `for ${(bar.until - bar.from).toLocaleString('en')} ms`);
   } else if (hint) text.unshift(hint);
@@ -48,7 +50,7 @@ function point(lanes, event, ms) { // the details of what is under the pointer; 
   tip.hidden = false;
   place(event);
   const isPartition = block.element.classList.contains('partitions');
-  return { member: isPartition ? bar?.name : row?.lane, partition: isPartition ? row?.lane : '' };
+  return { member: isPartition ? !sign && bar?.name : row?.lane, partition: isPartition ? row?.lane : '', isCommit: Boolean(sign) };
 }
 
 function place({ clientX, clientY }) { // above the pointer, so that what follows is seen; below it where there is no room
@@ -82,7 +84,7 @@ function keep(lanes, figure, event, ms) { // the details under the pointer, with
   if (run && run !== drawn) pinned.member = ''; // a chart is of the whole group
   const whys = run ? whysAt(lanes, run, pinned, ms) : [];
   if (whys.length) {
-    if (!pinned.member) pinned.moments = whys.flatMap(({ at }) => at); // else the events around a bar that was clicked
+    if (!pinned.member && !pinned.isCommit) pinned.moments = whys.flatMap(({ at }) => at); // else the events around what was clicked
     tellWhy(lanes, whys);
   } else if (event.target.matches?.('.gap, .gapped, .both')) {
     tip.append(made('p', { class: 'told' }, 'Why is not told here: the stretch is one of the shortest.'));

@@ -7,7 +7,7 @@ const KEYS = [
   ['j and k', 'next and previous rebalance'],
   ['s', 'the messages of that rebalance (or a click on it)'],
   ['o', 'next overlap in the designs that are shown'],
-  ['w', 'why: the next stretch of theirs that is hatched, red or idle, with its chain of causes'],
+  ['w', 'why: the stretch at the middle of the window that is hatched, red or idle, then the next one in it, with its causes'],
   ['x', 'clear what is filtered and zoomed'],
   ['click', 'keep the details of what is under the pointer, and why it is so; Escape closes them'],
   ['Enter', 'the details at the middle of the first lane shown (choose it by its partition or member)'],

@@ -68,5 +68,5 @@ function ownersOf(lanes, partition) { // whose a partition was at 0 in each of t
   const shown = partition ? all('.run.chosen', lanes.element) : [];
   const owners = shown.map((run) => lanes.blocks.find((block) => block.run === run && block.lanes().has(partition))?.ownerAt(partition, -lanes.zero));
   if (new Set(owners).size < 2) return '';
-  return ` (${shown.map((run, n) => `${owners[n] ? `${owners[n]}’s` : 'nobody’s'} in ${run.dataset.name}`).join(', ')})`;
+  return ` (at 0 s owned ${shown.map((run, n) => `by ${owners[n] ?? 'nobody'} in ${run.dataset.name}`).join(', ')})`;
 }

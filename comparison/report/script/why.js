@@ -31,18 +31,34 @@ function tellWhy(lanes, whys) { // their sentences, with buttons that lead to th
   }
 }
 
-function nextWhy(lanes) { // the next stretch of the runs that are shown
-  const whys = all('.run[data-path]', lanes.element).filter(lanes.isShown).flatMap(whysOf);
-  const found = lanes.go(whys.map(({ from, until }) => ({ from, until })), 1);
-  if (!found) return say(lanes, 'nothing here that is hatched, red or idle for long');
-  const why = whys.find(({ from }) => Math.abs(from - found.from) <= 1);
+function shownWhys(lanes, { from, until }) { // of the partitions that are shown, in a window, in the order of time
+  const partitions = lanes.blocks.filter(({ run, element }) => lanes.isShown(run) && element.classList.contains('partitions'));
+  const found = partitions.flatMap((block) => {
+    const [top, foot] = block.span(lanes.partition.value), tops = block.lanes();
+    const isShown = (name) => top <= tops.get(name) && tops.get(name) < foot;
+    return whysOf(block.run).map((why) => ({ ...why, block, lanes: why.lanes.filter(isShown) }));
+  });
+  return found.filter((each) => each.lanes.length && each.from < until && from < each.until)
+    .sort((one, other) => one.from - other.from);
+}
+
+function nextWhy(lanes) { // the next stretch in the window that was chosen before the first, which is at its middle
+  const { from, until } = lanes, { went } = lanes;
+  const isNext = went && went.from === from && went.until === until && went.filter === lanes.partition.value;
+  const within = isNext ? went.within : { from, until }, whys = shownWhys(lanes, within);
+  if (!whys.length) return say(lanes, 'nothing here that is hatched, red or idle for long');
+  const middle = (from + until) / 2, away = (each) => Math.max(each.from - middle, middle - each.until, 0);
+  const nearest = () => whys.reduce((best, each, n) => (away(each) < away(whys[best]) ? n : best), 0);
+  const at = isNext ? (went.at + 1) % whys.length : nearest(), why = whys[at];
+  lanes.go([why], 1);
+  lanes.went = { from: lanes.from, until: lanes.until, filter: lanes.partition.value, within, at };
   release();
   pinned = { member: '', partition: why.lanes[0], moments: why.at };
   tip.append(made('p', {}, `${why.run.dataset.name}: ${why.lanes.join(', ')}`));
   openPinned();
   tellWhy(lanes, [why]);
   why.run.querySelector('.figure').scrollIntoView({ block: 'nearest' });
-  const block = lanes.blocks.find(({ run, element }) => run === why.run && element.classList.contains('partitions'));
+  const { block } = why;
   const clientY = block.plot.getBoundingClientRect().top + (block.lanes().get(why.lanes[0]) ?? 0) - block.top;
   dock({ clientY });
   return addRaw(why.run, lanes, (why.from + why.until) / 2, pinned, { clientY });

@@ -61,6 +61,7 @@ class Commit:
     outcome: str
     is_stale: bool  #: by another member than the owner
     moved_back_by: int  #: 0: it did not move the committed offset back
+    is_by_runner: bool = False  #: in the member's name, whose process was frozen
 
     @property
     def is_accepted(self) -> bool:

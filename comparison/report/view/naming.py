@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: A name with more letters than these is shortened: it has to fit into a bar.
 LETTERS_MAX = 12
 #: A longer list of partitions is a number.
-LISTED_MAX = 60
+LISTED_MAX = 80
 #: A partition's name: its topic's, and its number.
 _NUMBERED = re.compile(r"(.*)-([0-9]{1,18})")
 #: The suffix of a restarted process: m3, m3.2, m3.3.
@@ -42,21 +42,28 @@ def numbering(design: str) -> str:
 
 def named(partitions: Iterable[str], *, short: bool) -> str:
     """`0-2, 7` of one topic, `orders-0-2` of several."""
-    by_topic: defaultdict[str, list[int]] = defaultdict(list)
-    for name in partitions:
-        if parts := _NUMBERED.fullmatch(name):
-            by_topic[parts[1]].append(int(parts[2]))
     found = []
-    for topic in sorted(by_topic, key=natural):
-        text = number_ranges(by_topic[topic])
+    for topic, numbers in _numbers(partitions):
+        text = number_ranges(numbers)
         found.append(text if short else f"{topic} {text}")
     return "; ".join(found)
 
 
 def listed(partitions: Sequence[str]) -> str:
-    """By name, or as a number of many that are not neighbours."""
-    text, count = named(dict.fromkeys(partitions), short=False), len(set(partitions))
+    """`orders-2, orders-5 to orders-7`, as the lanes name them, or as a number of many that are not neighbours."""
+    ranges = [(topic, each) for topic, found in _numbers(partitions) for each in number_ranges(found).split(", ")]
+    text = ", ".join(f"{topic}-{each.replace('-', f' to {topic}-')}" for topic, each in ranges)
+    count = len(set(partitions))
     return text if len(text) <= LISTED_MAX or count == 1 else f"{count:,} partitions"
+
+
+def _numbers(partitions: Iterable[str]) -> list[tuple[str, list[int]]]:
+    """Of each topic."""
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for name in partitions:
+        if parts := _NUMBERED.fullmatch(name):
+            by_topic[parts[1]].append(int(parts[2]))
+    return [(topic, by_topic[topic]) for topic in sorted(by_topic, key=natural)]
 
 
 def names_explained(views: Iterable[RunView]) -> list[str]:

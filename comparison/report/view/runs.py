@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from kernel.platform.places import Place
 
 _NS_PER_MS = 1e6
+#: What a process had sent before it was frozen is answered within this.
+_UNDER_WAY_MS = 1_000
 #: Shorter waits for a member are not told.
 WAIT_TOLD_MS_MIN = 200.0
 #: Tables of what lanes show in more detail; their ends are no moments of their own.
@@ -72,7 +74,8 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
     owners = {row["owner"] for row in ownership if row["view"] != AUTHORITY} - {SEVERAL}
     names = MemberNames(owners, tables.rows[MEMBERS])
     began_ms, ended_ms = _bounds(run, tables)
-    lanes = dict(_partitions(tables, names, ended_ms))
+    faults = tuple(_fault(row, run) for row in tables.rows["faults"])
+    lanes = dict(_partitions(tables, names, ended_ms, faults))
     phases = tuple(
         Phase(
             _ms(row["from_ns"]),
@@ -96,7 +99,7 @@ def view_of(run: Run, tables: RunTables, events: RunEvents = NO_EVENTS) -> RunVi
         partitions=tuple(lanes.values()),
         phases=phases,
         rounds=tuple(_rounds(tables.rows["rounds"])),
-        faults=tuple(_fault(row, run) for row in tables.rows["faults"]),
+        faults=faults,
         changes=tuple(
             Change(
                 printable(change.change) + (f" {change.round}" if change.round > 1 else ""),
@@ -175,7 +178,9 @@ def _rounds(rows: Iterable[Row]) -> Iterator[Round]:
         )
 
 
-def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Iterator[tuple[Key, PartitionView]]:
+def _partitions(
+    tables: RunTables, names: MemberNames, ended_ms: float, faults: Sequence[Fault]
+) -> Iterator[tuple[Key, PartitionView]]:
     holdings: defaultdict[Key, defaultdict[str, list[Holding]]] = defaultdict(lambda: defaultdict(list))
     for row in tables.rows["ownership"]:
         owner, until_ms = row["owner"], ended_ms if row["until_ns"] is None else _ms(row["until_ns"])
@@ -187,7 +192,7 @@ def _partitions(tables: RunTables, names: MemberNames, ended_ms: float) -> Itera
         segments[_key(row)].append(row)
     commits: defaultdict[Key, list[Commit]] = defaultdict(list)
     for row in tables.rows["commits"]:
-        commits[_key(row)].append(_commit(row, names))
+        commits[_key(row)].append(_commit(row, names, faults))
     keys = sorted({*holdings, *segments, *commits})
     several = len({group for group, _, _ in keys}) > 1
     for key in keys:
@@ -211,14 +216,22 @@ def _key(row: Row) -> Key:
     return Key(row["group_id"] or "", row["topic"], row["partition"])
 
 
-def _commit(row: Row, names: MemberNames) -> Commit:
+def _commit(row: Row, names: MemberNames, faults: Sequence[Fault]) -> Commit:
+    at_ms, member = _ms(row["t_ns"]), names.of_member(row["by_member"])
+    is_frozen = any(
+        each.fault == "freeze"
+        and each.target in (member, member.rpartition("-")[0])
+        and each.from_ms + _UNDER_WAY_MS < at_ms < (each.healed_ms or math.inf)
+        for each in faults
+    )
     return Commit(
-        at_ms=_ms(row["t_ns"]),
-        member=names.of_member(row["by_member"]),
+        at_ms=at_ms,
+        member=member,
         offset=row["record_offset"],
         outcome=printable(row["outcome"] or "refused"),
         is_stale=row["is_stale"],
         moved_back_by=row["moved_back_by"],
+        is_by_runner=is_frozen,
     )
 
 

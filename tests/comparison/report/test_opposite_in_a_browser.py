@@ -109,7 +109,7 @@ def test_filter_says_whose_a_partition_is_where_it_is_not_the_same_members(brows
         page.locator("select.partition").select_option("t-1")
         assert page.locator(".what").text_content() == "showing t-1"
         page.locator("select.left").select_option(label="static")
-        assert page.locator(".what").text_content() == "showing t-1 (m1’s in static, m2’s in eager)"
+        assert page.locator(".what").text_content() == "showing t-1 (at 0 s owned by m1 in static, by m2 in eager)"
 
 
 def test_victims_partitions_are_chosen_together_in_all_designs(browser: Any, report: Path) -> None:
@@ -209,7 +209,7 @@ def test_why_stands_in_the_table_of_the_lanes_without_the_script(browser: Any, r
     with visit(browser, report, java_script_enabled=False) as seen:
         page = seen.page
         page.locator("#split-brain-zookeeper-lanes > .twin > summary").click()
-        told = page.locator("#split-brain-zookeeper-lanes .whys td", has_text="m1 and m2 both delivered t 0 for 3.5 s")
+        told = page.locator("#split-brain-zookeeper-lanes .whys td", has_text="m1 and m2 both delivered t-0 for 3.5 s")
         assert told.is_visible()
         assert "m1 was cut off at 0.0 s" in told.text_content()
 
@@ -220,7 +220,7 @@ def test_click_on_a_red_stretch_says_why_with_its_events(browser: Any, report: P
         strip = page.locator("#split-brain-zookeeper-lanes .both").first
         strip.scroll_into_view_if_needed()
         strip.click()
-        assert tip.locator(".told").text_content().startswith("m1 and m2 both delivered t 0 for 3.5 s: m1 was cut off")
+        assert tip.locator(".told").text_content().startswith("m1 and m2 both delivered t-0 for 3.5 s: m1 was cut off")
         page.locator("#tip .raw").wait_for()
         assert "fault_started fault=cut target=m1" in tip.locator(".raw").text_content()
         tip.get_by_role("button", name="0.000 s").click()
@@ -241,7 +241,7 @@ def test_click_on_an_idle_stretch_says_why_in_either_design(browser: Any, report
         axis = page.locator(".lanes").evaluate("(each) => [each.dataset.from, each.dataset.length].map(Number)")
         ms = 2_400 - axis[0]  # m1 had stopped, m2 had not begun
         plot.click(position={"x": box["width"] * ms / axis[1], "y": 15 + 2 + 11 + 5})
-        assert page.locator("#tip .told").text_content().startswith("Nobody delivered t 0 for 1.0 s: m1 was cut off at")
+        assert page.locator("#tip .told").text_content().startswith("Nobody delivered t-0 for 1.0 s: m1 was cut off at")
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
@@ -255,6 +255,28 @@ def test_key_goes_to_the_next_stretch_and_says_why(browser: Any, report: Path, v
         assert len(set(found)) > 1
         assert all(text.endswith(".") for text in found)
         assert axe.Axe().run(page).response["violations"] == []
+
+
+def test_key_stays_in_the_partition_and_in_the_window(browser: Any, report: Path) -> None:
+    with visit(browser, report) as seen:
+        page = seen.page
+        page.locator("select.partition").select_option("t-1")
+        for _ in range(4):
+            page.keyboard.press("w")
+            said = page.locator("#tip p").first
+            assert said.count() == 0 or said.text_content().endswith(": t-1")
+        page.locator("select.partition").select_option("t-0")
+        strip = page.locator("#split-brain-zookeeper-lanes .both").first
+        strip.scroll_into_view_if_needed()
+        strip.click()
+        page.locator("#tip .moments button").first.click()  # the window is around one event
+        page.keyboard.press("Escape")
+        low, high = map(float, re.findall(r"-?\d+\.\d+", page.locator(".window").text_content()))
+        for _ in range(3):
+            page.keyboard.press("w")
+            went = list(map(float, re.findall(r"-?\d+\.\d+", page.locator(".window").text_content())))
+            assert went[0] <= high
+            assert low <= went[1]
 
 
 def test_clear_by_its_key(browser: Any, report: Path) -> None:

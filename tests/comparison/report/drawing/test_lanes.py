@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from comparison.playground.live.lanes import style_of
 from comparison.report.drawing.course import course, phases
 from comparison.report.drawing.figure import figure
 from comparison.report.drawing.lanes import partition_lanes
@@ -211,6 +212,9 @@ def test_member_has_the_same_style_in_all_designs_and_lives() -> None:
     other = view(members=("m2",), places={"m2": "m2"})
     classes = styles([one, other])
     assert classes["m1"] == classes["m1.2"] != classes["m2"] == styles([other, one])["m2"]
+    assert styles([other])["m2"] == style_of("m2") == style(1), "as in a replay, where m1 has a lane, too"
+    foreign = view(members=("b", "m2"), places={"b": "b", "m2": "m2"})
+    assert set(styles([foreign]).values()) == {style(0), style(1)}
 
 
 def test_too_many_bars_are_joined_in_grey_and_counted() -> None:

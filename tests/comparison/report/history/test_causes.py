@@ -140,6 +140,29 @@ def test_rebalance_waits_for_a_member_to_which_something_was_done() -> None:
     ]
 
 
+def test_new_owner_heard_of_the_rebalance_with_its_heartbeat_and_a_delay_kept_the_partition_for_the_old_one() -> None:
+    stable = {"group": "g", "state": "Stable", "generation": 2, "members": 2, "reason": "assignment stored"}
+    answer = {"api": "Heartbeat", "version": 4, "correlation": 5, "broker": 1, "error": "REBALANCE_IN_PROGRESS"}
+    found = causes(
+        *started("m1", "m2"),
+        has(100, "m1"),
+        *KILLED,
+        preparing(4_000, "session expired"),
+        e(4_100, "broker-1", "group_changed", **stable),
+        begins(7_000, "m3", "scheduled"),
+        e(7_990, "m2", "request_answered", **answer, group="g"),
+        begins(8_000, "m2", "group-rebalancing"),
+        has(8_300, "m2"),
+    )
+    assert said(found.standstill(KEY, 990 * MS, 8_310 * MS)) == [
+        "1000 m1 was killed",
+        "4100 a rebalance ended that gave {it} to nobody "
+        "(scheduled.rebalance.max.delay.ms keeps {it} for whoever had {it})",
+        "8000 m2 heard of the rebalance with the next heartbeat",
+        "8300 m2 was assigned {it}",
+    ]
+
+
 def test_two_deliver_until_the_frozen_one_has_woken_up_and_is_told() -> None:
     found = causes(
         *started("m1", "m2"),

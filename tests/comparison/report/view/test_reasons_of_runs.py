@@ -84,6 +84,16 @@ def test_partitions_of_a_frozen_member_wait_too_and_without_a_fence_it_goes_on_w
         assert re.search(rf"{fault.target} woke up, and went on with what it had \d\.\d s later", each.text)
 
 
+def test_late_commit_in_the_name_of_a_frozen_member_is_the_runners(runs: Runs) -> None:
+    _, view = runs["pause", COOPERATIVE]
+    (fault,) = view.faults
+    assert fault.healed_ms is not None
+    refused = [each for lane in view.partitions for each in lane.commits if not each.is_accepted]
+    during = [each.member == fault.target and each.at_ms < fault.healed_ms for each in refused]
+    assert any(during)
+    assert [each.is_by_runner for each in refused] == during
+
+
 @pytest.mark.parametrize("design", [ZOOKEEPER, CONSUMER])
 def test_two_deliver_because_the_one_that_was_cut_off_was_not_told(runs: Runs, design: str) -> None:
     _, view = runs["split-brain", design]
