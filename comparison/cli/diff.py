@@ -30,7 +30,8 @@ Examples:
 
 \b
 Exit codes with --worse-than: 0 nothing is worse, 1 something is worse than
-allowed, 2 it cannot be known."""
+allowed, 2 it cannot be known. In any case 130 interrupted, 254 usage, 255
+internal error."""
 )
 @click.argument("before", metavar="A", type=click.Path(path_type=Path))
 @click.argument("after", metavar="B", type=click.Path(path_type=Path))

@@ -14,9 +14,9 @@ import msgspec
 
 from comparison.differences.figures import Differs, FigureDifference
 from comparison.differences.places import Place  # noqa: TC001  # msgspec reads the annotations
-from comparison.results.metrics import METRICS
+from comparison.results.metrics import METRICS, label_and_name, label_of
 from kernel.errors import ConfigurationError
-from kernel.suggestions import unknown
+from kernel.suggestions import closest, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,9 +77,10 @@ def _bound(text: str) -> Bound:
 def _unknown(name: str) -> str:
     """The complaint about a name that is none; a figure may be meant by what reports call it."""
     called = name.partition("_")[0].lower()
-    meant = [each for each, metric in METRICS.items() if called and metric.label.startswith(called)]
-    if meant:
-        return f"unknown figure {name!r}. Did you mean {meant[0]!r}?"
+    by_label = (each for each, metric in METRICS.items() if called and metric.label.startswith(called))
+    if meant := next(by_label, "") or closest(name, METRICS):
+        called = f" Reports call it: {label_of(meant)}" if METRICS[meant].label else ""
+        return f"unknown figure {name!r}. Did you mean {meant!r}?{called}"
     return unknown("figure", name, METRICS)
 
 
@@ -88,6 +89,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
     place: Place
     what: str  #: a figure's name, a promise, or a check
+    label: str = ""  #: of a figure: what reports call it, with its name
     bound: str  #: '' of a promise or check
     why: str = ""  #: it cannot be known; '' if it is worse
 
@@ -105,14 +107,14 @@ def over(
         if bound is None:
             continue
         each = found.get(name)
-        judged = Judged(place=place, what=name, bound=bound.text)
+        judged = Judged(place=place, what=name, label=label_and_name(name), bound=bound.text)
         if each is None:
             if bound.figure != ALL:
                 unsure.append(msgspec.structs.replace(judged, why="was measured on neither side"))
         elif each.differs is Differs.UNKNOWN:
             side = "before" if each.before is None else "after"
             unsure.append(msgspec.structs.replace(judged, why=f"was not measured {side}"))
-        elif bound.is_exceeded(each) and each.differs is Differs.YES:
+        elif bound.is_exceeded(each) and each.differs in (Differs.YES, Differs.FOR_SEED):
             worse.append(judged)
         elif bound.is_exceeded(each) and each.differs is Differs.MAYBE:
             unsure.append(msgspec.structs.replace(judged, why="has risen, but there are too few repeats"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from comparison.differences.figures import have_same_seeds
 from comparison.differences.places import Place
 from comparison.results.keys import COMPLETE
 from comparison.results.metrics import REPEATS_MIN
@@ -30,6 +31,8 @@ _NOT_SHOWN = (
 CLOCK, SEEDS, REPEATS = "clock", "seeds", "repeats"
 IMPLEMENTATION, MACHINE = "implementation", "machine"
 NOT_SET = "default"
+#: Of figures that are alike, one in 126 differs by chance with so many.
+REPEATS_ADVISED = 5
 
 
 class Circumstance(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,14 +128,13 @@ def doubts(
         found.append("members or brokers are of another implementation: what one cannot observe is unknown")
     found += [f"{each} does not do the same on both sides: its steps differ" for each in changed]
     found += [text for pair in pairs for runs, side in zip(pair, names, strict=True) for text in _bad(runs, side)]
-    fewest = min(len(runs) for pair in pairs for runs in pair)
-    if fewest == 1:
+    fewest = min((len(runs) for pair in pairs if not have_same_seeds(*pair) for runs in pair), default=REPEATS_MIN)
+    if fewest < REPEATS_MIN:
+        each = "one run of each" if fewest == 1 else f"{fewest} runs of each"
         found.append(
-            "of a single run no spread is known: times, and counts that depend on them, may differ by chance. Use "
-            f"--repeat {REPEATS_MIN} or more for both"
+            f"{each}: figures that depend on chance, marked with ?, may differ by chance. Repeat both with "
+            f"--repeat {REPEATS_ADVISED}"
         )
-    elif fewest < REPEATS_MIN:
-        found.append(f"{fewest} repeats are too few for a spread. Use --repeat {REPEATS_MIN} or more for both")
     return found
 
 

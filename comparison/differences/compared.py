@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from comparison.results.run import Run
 
 #: It goes up with every change that a reader could notice.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Side(NamedTuple):

@@ -2,7 +2,8 @@
 
 A figure differs where the ranges of its repeats have nothing in common. One that follows from the changes alone
 (`Compares.ALWAYS`) has no range to be known. The others are a draw in each run, by the phase of the timers, races and
-the machine: with fewer than `REPEATS_MIN` repeats on either side a difference may be chance.
+the machine: with fewer than `REPEATS_MIN` repeats on either side a difference may be chance. Simulated runs repeat to
+the byte: if both sides have the same seeds, it comes from what was changed, and holds for these seeds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from comparison.results.meanings import Compares
-from comparison.results.metrics import METRICS, REPEATS_MIN
+from comparison.results.metrics import METRICS, REPEATS_MIN, label_of
 from comparison.results.result import Spread
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Differs(StrEnum):
 
     NO = "no"  #: it is the same, or the ranges overlap
     YES = "yes"
+    FOR_SEED = "for_seed"  #: it is a draw of too few, but of the same seeds in virtual time
     MAYBE = "maybe"  #: it is a draw, and there are too few of them
     UNKNOWN = "unknown"  #: it was measured on one side only
 
@@ -36,6 +38,7 @@ class FigureDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A figure before and after; None where no repeat measured it."""
 
     figure: str  #: its name in `comparison.results.metrics`
+    label: str  #: what reports call it; '' if they do not show it
     before: Spread | None
     after: Spread | None
     differs: Differs
@@ -49,16 +52,30 @@ class FigureDifference(msgspec.Struct, frozen=True, kw_only=True):
 def figure_differences(before: Sequence[Run], after: Sequence[Run]) -> list[FigureDifference]:
     """Every figure that either side has, in display order."""
     found = []
+    is_exact = have_same_seeds(before, after)
     for name in METRICS:
         first, second = (Spread.of(run.metrics.get(name) for run in runs) for runs in (before, after))
         if first is not None or second is not None:
-            found.append(difference(name, first, second))
+            found.append(difference(name, first, second, is_exact=is_exact))
     return found
 
 
-def difference(name: str, before: Spread | None, after: Spread | None) -> FigureDifference:
+def have_same_seeds(before: Sequence[Run], after: Sequence[Run]) -> bool:
+    """Whether only what was changed can make these runs differ: they are simulated, with the same seeds."""
+    is_simulated = all(run.parameters.get("simulated") for run in (*before, *after))
+    return is_simulated and sorted(run.seed for run in before) == sorted(run.seed for run in after)
+
+
+def difference(name: str, before: Spread | None, after: Spread | None, *, is_exact: bool = False) -> FigureDifference:
+    """A figure's difference; `is_exact` if the runs `have_same_seeds`."""
+    differs = _differs(name, before, after)
     return FigureDifference(
-        figure=name, before=before, after=after, differs=_differs(name, before, after), change=_change(before, after)
+        figure=name,
+        label=label_of(name) if METRICS[name].label else "",
+        before=before,
+        after=after,
+        differs=Differs.FOR_SEED if is_exact and differs is Differs.MAYBE else differs,
+        change=_change(before, after),
     )
 
 

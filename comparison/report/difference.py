@@ -20,7 +20,6 @@ from comparison.report.summaries.differences import (
     has_differences,
     judged_text,
     judgement_of,
-    label_of,
     left_out_of,
     median_and_range,
     promises_of,
@@ -28,6 +27,7 @@ from comparison.report.summaries.differences import (
     shown_figures,
     where_of,
 )
+from comparison.results.metrics import label_of
 from comparison.screen.counted import counted
 from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
@@ -105,7 +105,7 @@ def _figures(difference: Difference, figures: Sequence[FigureDifference]) -> Tex
             Column(heading="figure", is_label=True, wraps=True, narrowest=_LABELS),
             *(Column(heading=side.name, is_right=True) for side in (difference.before, difference.after)),
             Column(heading="change", is_right=True),
-            Column(wraps=True, narrowest=len("perhaps")),
+            Column(wraps=True, narrowest=len("measured")),
         ],
         is_framed=True,
     )
@@ -125,7 +125,10 @@ def _others(difference: Difference, alike: Sequence[PairDifference]) -> Iterator
 
 
 def _conclusion(difference: Difference) -> Iterator[RenderableType]:
-    for title, judged in ((WORSE, difference.worse), (CANNOT_BE_KNOWN, difference.unknown)):
+    for title, judged in (
+        (WORSE, difference.worse),
+        (CANNOT_BE_KNOWN, sorted(difference.unknown, key=lambda each: each.why)),
+    ):
         if len(judged) > 1:
             yield Text(f"{title}:")
             yield Padding(Group(*_listed(difference, judged)), (0, 0, 0, 2))

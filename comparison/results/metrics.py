@@ -362,3 +362,22 @@ SWEEP_METRICS: Mapping[str, Meaning] = MappingProxyType(
         ),
     }
 )
+
+
+def label_of(name: str) -> str:
+    """What a figure of a run is called where no other row stands above it."""
+    above = ""
+    for each, metric in METRICS.items():
+        if metric.label and not metric.is_part:
+            above = metric.label
+        if each == name:
+            return f"{above}: {metric.label}" if metric.is_part else metric.label or metric.meaning
+    raise KeyError(name)
+
+
+def label_and_name(name: str) -> str:
+    """What the reports call a figure, and its name: `settled after, ms (converge_ms)`; or the name alone."""
+    if not METRICS[name].label:
+        return name
+    label = label_of(name)
+    return f"{label[:-1]}; {name})" if label.endswith(")") else f"{label} ({name})"

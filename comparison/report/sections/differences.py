@@ -13,7 +13,6 @@ from comparison.report.summaries.differences import (
     checks_of,
     has_differences,
     judgement_of,
-    label_of,
     left_out_of,
     median_and_range,
     promises_of,
@@ -21,7 +20,7 @@ from comparison.report.summaries.differences import (
     shown_figures,
     where_of,
 )
-from comparison.results.metrics import METRICS
+from comparison.results.metrics import METRICS, label_of
 from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
@@ -130,7 +129,8 @@ def _counted(differing: Sequence[PairDifference], found: Difference) -> str:
 
 def _judged(judgements: Counter[str]) -> str:
     """How many figures are worse and how many better."""
-    counts = [f"{judgements[each]} {each}" for each in ("worse", "better") if judgements[each]]
+    words = {"worse": "worse", "better": "better", "worse?": "perhaps worse", "better?": "perhaps better"}
+    counts = [f"{judgements[each]} {word}" for each, word in words.items() if judgements[each]]
     return f": {', '.join(counts)}" if counts else ""
 
 

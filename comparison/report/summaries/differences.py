@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 _MANY = 9
 #: What may be chance and changed by less is not shown.
 SMALL = 0.05
+#: What is said of simulated runs of the same seeds, of which there are too few for a spread.
+_SEED_RULE = (
+    "The same seed in virtual time on both sides: what differs comes from what was changed alone, for this seed. "
+    "--repeat shows others."
+)
 #: Places that a line names.
 _PLACES_MAX = 4
 
@@ -39,17 +44,6 @@ class Sides(NamedTuple):
 
 
 DEFAULT_SIDES = Sides("before", "after")
-
-
-def label_of(name: str) -> str:
-    """What a figure is called where no other row stands above it."""
-    above = ""
-    for each, metric in METRICS.items():
-        if metric.label and not metric.is_part:
-            above = metric.label
-        if each == name:
-            return f"{above}: {metric.label}" if metric.is_part else metric.label or metric.meaning
-    raise KeyError(name)
 
 
 def median_and_range(spread: Spread | None) -> tuple[str, str]:
@@ -72,14 +66,13 @@ def change_of(each: FigureDifference) -> str:
 
 
 def judgement_of(each: FigureDifference) -> str:
-    """Whether a change is for the worse."""
-    if each.differs is Differs.MAYBE:
-        return "perhaps by chance"
+    """Whether a change is for the worse; with a question mark if it may be chance."""
     if each.differs is Differs.UNKNOWN:
         return "not measured on one side"
-    if each.differs is Differs.NO or not METRICS[each.figure].more_is_worse:
+    if each.differs is Differs.NO:
         return ""
-    return "worse" if each.rises else "better"
+    judgement = ("worse" if each.rises else "better") if METRICS[each.figure].more_is_worse else ""
+    return f"{judgement}?" if each.differs is Differs.MAYBE else judgement
 
 
 def shown_figures(pair: PairDifference) -> list[FigureDifference]:
@@ -92,7 +85,7 @@ def _in_reports(pair: PairDifference) -> list[FigureDifference]:
 
 
 def _is_small(each: FigureDifference) -> bool:
-    return each.differs is Differs.MAYBE and each.change is not None and abs(each.change) < SMALL
+    return each.differs in (Differs.MAYBE, Differs.FOR_SEED) and each.change is not None and abs(each.change) < SMALL
 
 
 def left_out_of(pair: PairDifference) -> str:
@@ -149,7 +142,14 @@ def rule_of(difference: Difference) -> str:
     before, after = (min(pair.repeats[side] for pair in difference.pairs) for side in (0, 1))
     text = "A figure differs where the ranges of its repeats have nothing in common"
     chance = by_chance(before, after)
-    return f"{text}: by chance, one in {chance:,} does." if min(before, after) > 1 else f"{text}."
+    text += f": by chance, one in {chance:,} does." if min(before, after) > 1 else "."
+    if _is_for_seed(difference):
+        return f"{_SEED_RULE} {text}" if min(before, after) > 1 else _SEED_RULE
+    return text
+
+
+def _is_for_seed(difference: Difference) -> bool:
+    return any(each.differs is Differs.FOR_SEED for pair in difference.pairs for each in pair.figures)
 
 
 def where_of(places: Sequence[Place], pairs: Sequence[Place]) -> str:
@@ -192,13 +192,14 @@ def judged_text(difference: Difference, judged: Judged) -> str:
     if each is None:
         is_promise = judged.what in {promise.name for promise in PROMISES}
         worse = PromiseOutcome.BROKEN if is_promise else VerdictOutcome.NOT_EXPECTED
-        what = f"the promise {judged.what!r}" if is_promise else judged.what
+        what = f"the promise {judged.what!r}" if is_promise else judged.label or judged.what
         return f"{where}: {what} {judged.why or f'is {worse}'}" if judged.what else f"{where} {judged.why}"
     values = f"{median_and_range(each.before)[0]} to {median_and_range(each.after)[0]}"
     change = change_of(each)
     if judged.why:
-        return f"{where}: {judged.what} {judged.why} ({values})"
-    return f"{where}: {judged.what} {change} ({values}; {judged.bound} allowed)"
+        return f"{where}: {judged.label} {judged.why} ({values})"
+    seed = " for this seed" if each.differs is Differs.FOR_SEED else ""
+    return f"{where}: {judged.label} {change}{seed} ({values}; {judged.bound} allowed)"
 
 
 def conclusion(difference: Difference) -> str:
@@ -206,14 +207,20 @@ def conclusion(difference: Difference) -> str:
     if not difference.bounds:
         return ""
     if not difference.worse and not difference.unknown:
-        return f"nothing is worse than allowed ({', '.join(_bounds(difference))})"
-    if difference.worse:
-        what, judged = WORSE, difference.worse
-        first = judged_text(difference, _most(difference))
-    else:
-        what, judged = CANNOT_BE_KNOWN, difference.unknown
-        first = judged_text(difference, judged[0])
-    return f"{what}: {first}" + (f"; and {len(judged) - 1} more" if len(judged) > 1 else "")
+        seed = " for this seed" if _is_for_seed(difference) else ""
+        return f"nothing is worse than allowed{seed} ({', '.join(_bounds(difference))})"
+    if not difference.worse:
+        by_reason: dict[str, list[Judged]] = {}
+        for judged in difference.unknown:
+            by_reason.setdefault(judged.why, []).append(judged)
+        return f"{CANNOT_BE_KNOWN}: {'; '.join(_first(difference, same[0], same) for same in by_reason.values())}"
+    return f"{WORSE}: {_first(difference, _most(difference), difference.worse)}"
+
+
+def _first(difference: Difference, first: Judged, judged: Sequence[Judged]) -> str:
+    """One of these in words, and how many more there are."""
+    more = f", and {len(judged) - 1} more" if len(judged) > 1 else ""
+    return f"{judged_text(difference, first)}{more}"
 
 
 def _most(difference: Difference) -> Judged:

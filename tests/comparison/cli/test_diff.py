@@ -65,7 +65,7 @@ def test_it_fits_the_terminal(slower: tuple[Path, Path], columns: int) -> None:
         (
             ["20%"],
             Exit.NOT_AS_EXPECTED,
-            "worse than allowed: join in eager: converge_ms +99% (302 to 602; 20% allowed)",
+            "worse than allowed: join in eager: settled after, ms (worst; converge_ms) +99% (302 to 602; 20% allowed)",
         ),
         (["converge_ms=500"], Exit.AS_EXPECTED, "nothing is worse than allowed (converge_ms=500)"),
         (["lost=0"], Exit.AS_EXPECTED, "nothing is worse than allowed (lost=0)"),
@@ -73,7 +73,8 @@ def test_it_fits_the_terminal(slower: tuple[Path, Path], columns: int) -> None:
         (
             ["bystander_get_during_p50_ms=0"],
             Exit.UNKNOWN,
-            "cannot be known: join in eager: bystander_get_during_p50_ms was measured on neither side",
+            "cannot be known: join in eager: bystander's get during, ms (bystander_get_during_p50_ms) was measured on "
+            "neither side",
         ),
     ],
 )
@@ -93,10 +94,32 @@ def test_exit_code_and_last_line_say_whether_a_bound_is_kept(
 def test_of_single_runs_a_rise_cannot_be_known(tmp_path: Path) -> None:
     one, other = kept(tmp_path / "a", repeats=1), kept(tmp_path / "b", repeats=1, converge_ms=600.0)
     text = output_of(diff, one, other, "--worse-than", "20%", code=Exit.UNKNOWN, columns=200)
-    assert "of a single run no spread is known" in text
-    assert "perhaps by chance" in text
+    assert "one run of each: figures that depend on chance, marked with ?, may differ by chance" in text
+    assert "worse?" in text
     assert "has risen, but there are too few repeats (301 to 601)" in text.splitlines()[-1]
     assert output_of(diff, one, other)
+
+
+@pytest.mark.parametrize(("bound", "code"), [("20%", Exit.NOT_AS_EXPECTED), ("converge_ms=500", Exit.AS_EXPECTED)])
+def test_single_simulated_runs_of_the_same_seed_are_judged_for_this_seed(
+    tmp_path: Path, bound: str, code: Exit
+) -> None:
+    simulated: dict[str, Any] = {"repeats": 1, "parameters": {"simulated": True}}
+    one, other = kept(tmp_path / "a", **simulated), kept(tmp_path / "b", converge_ms=600.0, **simulated)
+    text = output_of(diff, one, other, "--worse-than", bound, code=code, columns=200)
+    assert "what differs comes from what was changed alone, for this seed" in text
+    assert "by chance" not in text
+    assert "for this seed" in text.splitlines()[-1]
+
+
+def test_what_cannot_be_known_is_told_by_reason(tmp_path: Path) -> None:
+    both = kept(tmp_path / "a", repeats=1, designs=("eager", "static", "cooperative"))
+    one = kept(tmp_path / "b", repeats=1, converge_ms=600.0)
+    last = output_of(diff, both, one, "--worse-than", "20%", code=Exit.UNKNOWN, columns=400).splitlines()[-1]
+    assert last == (
+        "cannot be known: join in static was not run after, and 1 more; join in eager: settled after, ms (worst; "
+        "converge_ms) has risen, but there are too few repeats (301 to 601)"
+    )
 
 
 def test_what_only_one_has_is_listed(tmp_path: Path) -> None:

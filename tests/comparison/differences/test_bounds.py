@@ -23,8 +23,14 @@ def test_of_two_bounds_of_one_figure_the_last_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("convrge_ms=20%", r"unknown figure 'convrge_ms'\. Did you mean 'converge_ms'\?"),
-        ("settled_ms=20%", r"unknown figure 'settled_ms'\. Did you mean 'converge_ms'\?"),
+        (
+            "convrge_ms=20%",
+            r"unknown figure 'convrge_ms'\. Did you mean 'converge_ms'\? Reports call it: settled after, ms",
+        ),
+        (
+            "settled_ms=20%",
+            r"unknown figure 'settled_ms'\. Did you mean 'converge_ms'\? Reports call it: settled after, ms",
+        ),
         ("lost", r"'lost' has no bound\. Give lost=0, or lost=20%"),
         ("20", r"'20' is of no figure\. Give 20%, or FIGURE=20"),
         ("much", r"'much' is not a bound\. Give 20%, FIGURE=20% or FIGURE=0"),

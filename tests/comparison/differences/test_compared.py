@@ -193,4 +193,4 @@ def test_circumstances_are_told_with_where_they_differ() -> None:
         "rebalance-lab": ("0.1", "0.2", []),
     }
     assert any("simulated" in text for text in found.doubts)
-    assert any("no spread is known" in text for text in found.doubts)
+    assert any("may differ by chance" in text for text in found.doubts)
