@@ -39,7 +39,7 @@ class KafkaFormatter(PrintableFormatter):
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only for type checkers
-    """The handler that `set_level` has added. It prints where standard error is by then: a thread may outlive a command."""
+    """The handler that `set_level` has added: it prints where standard error is by then."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
