@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from comparison.choosing.advice import why_left_out
 from comparison.choosing.answer import choice_of
 from comparison.choosing.choice import DEFAULT_EVENTS, EVENTS, Group, Tolerated
 from comparison.choosing.costs import condensed, kept_costs, why_unusable
@@ -57,7 +58,8 @@ takes those of your own sweep. Outside of what was run the answer is
 docs/choosing.md says how ranges are made, and what is left out.
 
 \b
-Exit codes: 0 a design meets what is tolerated, 1 none does, 2 nobody can say."""
+Exit codes: 0 a design that is advised meets what is tolerated, 1 none
+  does, 2 nobody can say."""
 )
 @_event_options
 @click.option("--members", type=click.IntRange(1, 100_000), default=8, show_default=True, help="Members of the group.")
@@ -117,7 +119,8 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
         from comparison.report.sweep.choice_text import print_choice
 
         print_choice(found, Console(file=sys.stdout, highlight=False))
-    meets = {each.meets for each in found.designs if each.is_known}
+    advised = [each for each in found.designs if not why_left_out(each.design)] or found.designs
+    meets = {each.meets for each in advised if each.is_known}
     if True in meets:
         return Exit.AS_EXPECTED
     return Exit.NOT_AS_EXPECTED if meets == {False} else Exit.UNKNOWN

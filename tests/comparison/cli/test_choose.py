@@ -123,3 +123,10 @@ def test_page_has_the_same_answer_and_escapes_what_it_is_given(own_sweep: Path, 
     assert "Cannot say which of eager, consumer to choose." in page
     assert "own&lt;b&gt;" in page
     assert "<b>" not in page
+
+
+def test_a_design_that_is_not_advised_does_not_make_the_exit_code() -> None:
+    """`zookeeper` repeats fewest here, and no consumer of today has it."""
+    text = " ".join(output_of(choose, "--tolerated-repeats", "47/week", code=Exit.UNKNOWN).split())
+    assert "surely met by zookeeper" in text
+    assert code_of("choose", "--tolerated-repeats", "47/week", "--design", "zookeeper") == Exit.AS_EXPECTED
