@@ -40,6 +40,8 @@ export const CONDITIONS = {
   "two deliver": (now) => now.partitions.some((each) => each.deliverers.length > 1),
   "delivers nothing": (now, before, { member }) => now.partitions.every((each) => !each.deliverers.includes(member)),
   "back": (now, before, { member }) => isWhole(now) && delivers(now, member),
+  "back and nothing moved back": (now, before, about) => CONDITIONS.back(now, before, about)
+    && now.counters.moved_back === before.counters.moved_back,
   "whole": (now, before, { added }) => isWhole(now) && present(now).length === present(before).length + (added ?? 0),
   "all stood still": (now, before, { ms }) => {
     const still = stoodStill(now, before, ms);
