@@ -51,7 +51,7 @@ _PICTURE = re.compile(
     r'<img alt="(?P<alt>[^"]*)" src="(?P<light>[^"]+)">\s*</picture>'
 )
 _WIKI, _TICKETS = "https://cwiki.apache.org/confluence/", "https://issues.apache.org/jira/browse/"
-_PROPOSAL, _TICKET = re.compile(r"\bKIP-(\d+)\b"), re.compile(r"\b(KAFKA|ZOOKEEPER)-(\d+)\b")
+_NAMED = re.compile(r"\b(?:KIP|KAFKA|ZOOKEEPER)-\d+\b")
 _TAG = re.compile(r"(<[^>]*>)")
 #: What stands in these is not linked: a link, code, a heading.
 _UNLINKED = re.compile(r"<(/?)(?:a|code|pre|h[1-6]|script|style)\b", re.IGNORECASE)
@@ -73,12 +73,16 @@ def sources() -> dict[str, tuple[str, str]]:
 
 def named(text: str) -> list[str]:
     """The proposals and tickets that a text names."""
-    return [match.group() for pattern in (_PROPOSAL, _TICKET) for match in pattern.finditer(text)]
+    return _NAMED.findall(text)
+
+
+@cache
+def _sources_named() -> re.Pattern[str]:
+    return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sources()))
 
 
 def with_sources(html: str) -> str:
     """A page whose text leads to what it names."""
-    names = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(sources(), key=len, reverse=True)))
 
     def link(name: re.Match[str]) -> str:
         title, address = sources()[name.group()]
@@ -88,7 +92,7 @@ def with_sources(html: str) -> str:
     parts, depth = _TAG.split(html), 0
     for place, part in enumerate(parts):
         if not part.startswith("<"):
-            parts[place] = part if depth else names.sub(link, part)
+            parts[place] = part if depth else _sources_named().sub(link, part)
         elif tag := _UNLINKED.match(part):
             depth += -1 if tag[1] else 1
     return "".join(parts)
