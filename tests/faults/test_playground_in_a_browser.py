@@ -56,7 +56,8 @@ def test_tour_of_a_split_brain_shows_it_in_zookeeper_and_not_in_eager(browser: A
         assert card(page, "zookeeper", "m2").locator(".state").text_content() == "cut off"
         page.get_by_role("button", name="Next").click()
         page.get_by_role("button", name="Heal m2").first.click()
-        zookeeper.locator('[data-counter="moved_back"].alarm').wait_for()
+        for each in ("zookeeper", "eager"):
+            page.locator(".seen").get_by_text(f"✓ m2 is back in the group of {each}").wait_for()
         zookeeper.locator('.glance[data-kind="good"]').wait_for()
         assert eager.locator('[data-counter="moved_back"] dd').text_content() == "0"
 
