@@ -133,8 +133,10 @@ def records_table() -> str:
 
 def places() -> Mapping[str, str]:
     """The generated places of the page, by name."""
+    figure = f"![{_ALT_TEXT}](diagrams/figures/{FIGURE.name})"
+    folded = f"<details markdown><summary>The same as a table</summary>\n\n{story_table(reconciliation())}\n\n</details>"
     return {
-        "reconciliation": f"![{_ALT_TEXT}](diagrams/figures/{FIGURE.name})\n\n{story_table(reconciliation())}",
+        "reconciliation": f"{figure}\n\n{folded}",
         "too-slow": story_table(too_slow()),
         "fenced": story_table(fenced()),
         "static": story_table(static()),
