@@ -9,11 +9,19 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel.designs import CONSUMER, ZOOKEEPER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 DOCS = Path(__file__).parents[1]
 FIGURES = DOCS / "diagrams" / "figures"
+_CHAPTERS = {ZOOKEEPER: "zookeeper-consumer", CONSUMER: "consumer-protocol"}
+
+
+def chapter(design: str) -> str:
+    """The page about a design, without `.md`."""
+    return _CHAPTERS.get(design, f"design-{design}")
 
 
 def filled(page: Path, places: Mapping[str, str]) -> str:
