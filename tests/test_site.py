@@ -5,6 +5,7 @@ And what the README says in figures stands in the docs.
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -26,6 +27,15 @@ LOOKED_AT = ("index", "results", "history", "concepts", "coordinator-weaknesses"
 #: Of the theme: the navigation of each block of code is called alike, and a wide table scrolls in an element that
 #: browsers make focusable by themselves.
 NOT_OURS = {"rules": {name: {"enabled": False} for name in ("landmark-unique", "scrollable-region-focusable")}}
+#: The colour of a picture's corner.
+CORNER = """async (source) => {
+  const picture = new Image();
+  picture.src = source;
+  await picture.decode();
+  const canvas = document.createElement("canvas").getContext("2d");
+  canvas.drawImage(picture, 0, 0);
+  return [...canvas.getImageData(2, 2, 1, 1).data].slice(0, 3);
+}"""
 LINES_MAX = 90
 
 
@@ -81,7 +91,7 @@ def test_a_page_of_a_file_shows_its_text(site: Path) -> None:
 
 def test_names_and_wide_drawings_are_marked_for_the_style(site: Path) -> None:
     page = (site / "history.html").read_text(encoding="utf-8")
-    drawn = (site / "coordinators.html").read_text(encoding="utf-8")
+    drawn = (site / "design-eager.html").read_text(encoding="utf-8")
     assert re.search(r'<img class="wide" [^>]*src="diagrams/join-eager.svg"', drawn)
     assert '<code class="whole">fix.retry.when.free</code>' in page
 
@@ -130,6 +140,10 @@ def test_a_picture_has_the_colours_that_the_reader_chose(site: Path, browser: An
     shown = page.locator("article img:visible").evaluate_all("all => all.map(each => each.getAttribute('src'))")
     assert shown
     assert {src.endswith(f"#only-{scheme}") for src in shown} == {True}
+    page.goto((site / "history.html").as_uri())
+    corner = base64.b64encode(page.locator('article img[src$="history.svg"]').screenshot()).decode()
+    paper = page.evaluate(CORNER, f"data:image/png;base64,{corner}")
+    assert (max(paper) < 64) == (scheme == "dark"), paper
     context.close()
 
 

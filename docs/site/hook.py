@@ -4,7 +4,8 @@
 - A file that a page links to, such as a module, becomes a page with its text, so that the link works without the
   repository. Such pages are not searched.
 - A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
-  other colours than those of the system.
+  other colours than those of the system. A drawing needs no second file: browsers answer the media query of an image by
+  the `color-scheme` of the page around it. (Older Safaris answer by the system, or light. Each has paper of its own.)
 - Proposals (KIPs), tickets and pages of Kafka's wiki that a text names become links to them, by `sources.toml`.
 - Names in code and wide drawings are marked, so that the site's style can keep names whole in narrow cells of tables,
   and let drawings scroll.

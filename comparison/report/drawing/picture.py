@@ -20,7 +20,7 @@ from comparison.report.drawing.svg import painted
 from comparison.report.markup import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comparison.report.drawing.chart import Chart
     from comparison.report.drawing.layout import Block
@@ -31,6 +31,13 @@ WIDTH, RIGHT, TOP, LINE = 1000, 14, 30, 18
 MARKS_MAX = 4_000
 _GUTTER = 80
 _MEDIA = re.compile(r"@media [^{]*\{.*\}\n", re.MULTILINE)
+_COLOUR = re.compile(r"--([\w-]+): (#\w+);")
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+#: A declaration whose value is of the theme.
+_THEMED = re.compile(r"[\w-]+: var\([^;]+;")
+#: Of what is around the blocks.
+_OWN = """:root { fill: var(--ink); } .paper { fill: var(--paper); } .note { fill: var(--faint); }
+"""
 
 
 def picture(view: RunView, scale: Scale, title: str) -> str:
@@ -85,10 +92,18 @@ def _placed(legend: Sequence[Entry], gutter: int) -> Iterator[tuple[float, int, 
 
 @cache
 def _style() -> Markup:
-    """Our styles, with the colours of the light theme instead of variables: a file has no theme."""
+    """Our styles, with the colours of the theme instead of variables, which few readers of files know: the light ones,
+    and those that differ in the dark.
+    """
     theme, *texts = (
         Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("theme.css", "lanes.css", "charts.css")
     )
-    light = dict(re.findall(r"--([\w-]+): (#\w+);", theme.partition("@media")[0]))
-    text = _MEDIA.sub("", "".join([*texts, render("drawing/palette.css.j2", **PALETTE)]))
-    return Markup(re.sub(r"var\(--([\w-]+)\)", lambda found: light[found[1]], text))
+    light, dark = (dict(_COLOUR.findall(part)) for part in theme.split("@media"))
+    text = _MEDIA.sub("", "".join([*texts, render("drawing/palette.css.j2", **PALETTE), _OWN]))
+    in_the_dark = (f"{name.strip()} {{ {' '.join(_THEMED.findall(body))} }}" for name, body in _RULE.findall(text))
+    themed = "\n".join(rule for rule in in_the_dark if "var(" in rule)
+    return Markup(f"{_coloured(text, light)}@media (prefers-color-scheme: dark) {{\n{_coloured(themed, dark)} }}\n")
+
+
+def _coloured(text: str, colours: Mapping[str, str]) -> str:
+    return re.sub(r"var\(--([\w-]+)\)", lambda found: colours[found[1]], text)

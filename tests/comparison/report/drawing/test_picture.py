@@ -22,7 +22,10 @@ def texts(shown: str) -> list[str]:
 def test_picture_is_whole_by_itself() -> None:
     shown = picture(view(SPLIT), Scale(0, 0, 10_000), "a <title>")
     assert "var(" not in shown
-    assert "@media" not in shown
+    light, media, dark = shown.partition("@media (prefers-color-scheme: dark) {")
+    assert media
+    assert ".paper { fill: #ffffff; }" in light
+    assert ".paper { fill: #16181b; }" in dark
     assert "a <title>" in texts(shown)
     assert "two deliver: m1 + m2" in texts(shown)
 
