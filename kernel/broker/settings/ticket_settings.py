@@ -39,4 +39,10 @@ TICKET_SETTINGS = (
         "Without it another group.remote.assignor has no effect before the next change of the group.",
         _JOIN,
     ),
+    fix(
+        20442,
+        "the assignment's epoch of a consumer group that its last member has left is the group's, as since 4.4.0",
+        "Without it the description of an empty group shows an assignment an epoch behind; nothing waits for it.",
+        _START,
+    ),
 )
