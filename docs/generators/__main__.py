@@ -14,6 +14,7 @@ from docs.generators import (
     offset_picture,
     phases_page,
     reconciliation_page,
+    recorded_page,
     results_page,
     settings_page,
     simulation_page,
@@ -34,6 +35,7 @@ GENERATORS = (
     concept_pictures,
     phases_page,
     reconciliation_page,
+    recorded_page,
     results_page,
     simulation_page,
 )
