@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.generators import (
     assign_blocks,
     checks_page,
+    choice_page,
     concept_pictures,
     fault_page,
     large_page,
@@ -34,6 +35,7 @@ GENERATORS = (
     phases_page,
     reconciliation_page,
     simulation_page,
+    choice_page,
 )
 
 
