@@ -63,7 +63,8 @@ def _conditions() -> str:
         moved = [str(moments[-1]["moved"]) for moments in of_strategies.values()]
         rows.append((says, f"`--then {change}`", str(of_strategies["roundrobin"][-1]["minimum"]), *moved))
     headings = ("what is broken", "", "had to move", "moved by roundrobin", "by sticky")
-    return f"{markdown_table(headings, rows)}\n\n    rebalance-lab {command} --then ...\n"
+    first = next(iter(_CONDITIONS))
+    return f"{markdown_table(headings, rows)}\n\nThe first row:\n\n    rebalance-lab {command} --then {first}\n"
 
 
 def _of(command: str) -> str:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from kernel.designs import CONSUMER, ZOOKEEPER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from comparison.results.result import Spread
 
 DOCS = Path(__file__).parents[1]
 FIGURES = DOCS / "diagrams" / "figures"
@@ -39,3 +41,16 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], rule:
     lines = (headings, rule or ["---"] * len(headings), *rows)
     cells = ([cell.replace("|", r"\|") for cell in line] for line in lines)
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) for line in cells)
+
+
+def folded(summary: str, text: str) -> str:
+    """Markdown that a reader unfolds."""
+    return f"<details markdown><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def with_range(spread: Spread | None, text: Callable[[float], str]) -> str:
+    """A median with its range, as `268 (60–967)`, or alone if all runs agree; '' if nothing was measured."""
+    if spread is None:
+        return ""
+    median, low, high = map(text, (spread.median, spread.low, spread.high))
+    return median if low == high else f"{median} ({low}–{high})"

@@ -14,6 +14,7 @@ PAGES = (
     "README",
     *(f"docs/{name}" for name in ("sources", "history", "results", "own-scenarios", "fuzzing", "settings", "choosing")),
     *(f"docs/{name}" for name in ("which-design", "weaknesses", "coordinator-weaknesses", "added-partitions")),
+    *(f"docs/{name}" for name in ("concepts", "assignment", "consumer-protocol", "by-hand", "comparisons", "sweeps")),
 )
 COMMANDS = [
     pytest.param(command, id=f"{page}: {command}")
