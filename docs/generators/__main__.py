@@ -15,6 +15,7 @@ from docs.generators import (
     offset_picture,
     phases_page,
     reconciliation_page,
+    recorded_page,
     settings_page,
     simulation_page,
     table_pages,
@@ -34,6 +35,7 @@ GENERATORS = (
     concept_pictures,
     phases_page,
     reconciliation_page,
+    recorded_page,
     simulation_page,
     choice_page,
 )
