@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.generators import (
     assign_blocks,
     checks_page,
+    choice_page,
     concept_pictures,
     fault_page,
     large_page,
@@ -38,6 +39,7 @@ GENERATORS = (
     recorded_page,
     results_page,
     simulation_page,
+    choice_page,
 )
 
 
