@@ -31,3 +31,8 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], rule:
     lines = (headings, rule or ["---"] * len(headings), *rows)
     cells = ([cell.replace("|", r"\|") for cell in line] for line in lines)
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) for line in cells)
+
+
+def folded(summary: str, *parts: str) -> str:
+    """Markdown that a page shows when asked."""
+    return "\n\n".join((f"<details markdown>\n<summary>{summary}</summary>", *parts, "</details>"))
