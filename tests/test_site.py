@@ -91,7 +91,7 @@ def test_a_page_of_a_file_shows_its_text(site: Path) -> None:
 
 def test_names_and_wide_drawings_are_marked_for_the_style(site: Path) -> None:
     page = (site / "history.html").read_text(encoding="utf-8")
-    drawn = (site / "coordinators.html").read_text(encoding="utf-8")
+    drawn = (site / "design-eager.html").read_text(encoding="utf-8")
     assert re.search(r'<img class="wide" [^>]*src="diagrams/join-eager.svg"', drawn)
     assert '<code class="whole">fix.retry.when.free</code>' in page
 

@@ -114,7 +114,7 @@ def all_names() -> list[str]:
 def _checked(given: str) -> str:
     name = JAVA_CLASSES.get(given, given)
     if name == "delayed":
-        raise ConfigurationError("delayed needs time to pass, not only changes. See docs/delayed-protocol.md")
+        raise ConfigurationError("delayed needs time to pass, not only changes. See docs/design-delayed.md")
     if name not in (known := all_names()):
         raise ConfigurationError(unknown("strategy", name, known))
     if name not in ON_THE_BROKER and name not in THREADS:

@@ -22,6 +22,7 @@ from comparison.cli.state import states
 from comparison.consumers import CONSUMERS, ConsumerRequest, subscribe_by_pattern, subscribe_by_regex
 from comparison.group_readers.columns import PatternKind, Subscribed
 from comparison.interruptible import run
+from comparison.interrupts import last_words
 from comparison.scenarios.plan.applicability import require_effect
 from comparison.scenarios.plan.configuration import for_part
 from coordinator.membership.subscription import by_regex
@@ -285,7 +286,14 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
         if trace is not None:
             tracer = stack.enter_context(contextlib.closing(trace_in(trace, Role.MEMBER, design=design)))
         seen = SeenTracer(tracer, Rebalances(printer.rebalanced), printer.reset)
-        run(_consume(design, request, seen, wanted, printer, max_records))
+        with last_words(lambda: click.echo(_unanswered(printer), err=True)):
+            run(_consume(design, request, seen, wanted, printer, max_records))
+
+
+def _unanswered(printer: Printer) -> str:
+    """What is said when Ctrl-C had to end it before its servers answered."""
+    what_follows = " before its servers answered; the group notices when its session ends" if printer.has_joined else ""
+    return f"rebalance-lab: interrupted{what_follows}"
 
 
 async def _consume(

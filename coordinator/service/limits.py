@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 METADATA_BYTES_MIN = 65_536
 
 #: What mends faults that 4.1.1 has.
-_MENDED_LATER = ("fix.kafka.19233", "fix.kafka.19449", "fix.kafka.19720", "fix.kafka.20434")
+_MENDED_LATER = ("fix.kafka.19233", "fix.kafka.19449", "fix.kafka.19720", "fix.kafka.20434", "fix.kafka.20442")
 
 
 def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:

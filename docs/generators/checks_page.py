@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.pipeline.figures import with_settings
-from comparison.pipeline.figures.deciding import EVIDENCE
 from comparison.pipeline.figures.verdicts import CHECKS
 from comparison.results.promised import PROMISES
 from comparison.scenarios.plan.catalogue import naming
@@ -26,43 +25,39 @@ PAGE = DOCS / "checks.md"
 
 def page() -> str:
     """The page for the present table."""
-    rows = [_row(*check) for check in dict.fromkeys((each.name, each.decide) for each in CHECKS)]
+    checks = [_check(*check) for check in dict.fromkeys((each.name, each.decide) for each in CHECKS)]
     promises = [(each.name, each.meaning, ", ".join(each.checks)) for each in PROMISES]
     return filled(
         PAGE,
         {
-            "checks": markdown_table(("check", "says", "designs", "scenarios"), rows),
+            "checks": "\n".join(checks),
             "promises": markdown_table(("promise", "kept if", "also broken by"), promises),
         },
     )
 
 
-def _row(name: str, decide: object) -> Sequence[str]:
+def _check(name: str, decide: object) -> str:
     rows = [each for each in CHECKS if each.name == name and each.decide is decide]
-    first = rows[0]
-    says = f"{summary_of(first.decide)} (Needs {EVIDENCE[first.decide]}.)"
-    designs = [_designs(each) for each in rows]
-    scenarios = [_scenarios(each) for each in rows]
-    if len(rows) > 1 and len(set(scenarios)) > 1:
-        scenarios = [f"{of}: {where}" for of, where in zip(designs, scenarios, strict=True)]
-    name_and_kinds = f"{name}<br>*{', '.join(dict.fromkeys(each.kind.value for each in rows))}*"
-    of_any = [each for each in DESIGN_NAMES if any(row.is_about(each) for row in rows)]
-    return name_and_kinds, says, _listed(of_any), "<br>".join(dict.fromkeys(scenarios))
-
-
-def _designs(check: Check) -> str:
-    return _listed([each for each in DESIGN_NAMES if check.is_about(each)])
+    kinds = ", ".join(dict.fromkeys(each.kind.value for each in rows))
+    by_scenarios: dict[str, list[str]] = {}
+    for row in rows:
+        by_scenarios.setdefault(_scenarios(row), []).extend(each for each in DESIGN_NAMES if row.is_about(each))
+    where = "; ".join(f"{_listed(designs)}{scenarios}" for scenarios, designs in by_scenarios.items())
+    return f"- **{name}** ({kinds}): {summary_of(rows[0].decide)} *{where[0].upper()}{where[1:]}.*"
 
 
 def _listed(designs: Sequence[str]) -> str:
+    """The designs, unless they are all."""
     others = [f"`{each}`" for each in DESIGN_NAMES if each not in designs]
     if not others:
-        return "all"
-    return f"all but {others[0]}" if len(others) == 1 else ", ".join(f"`{each}`" for each in designs)
+        return ""
+    return f"all but {others[0]}, " if len(others) == 1 else f"{', '.join(f'`{each}`' for each in designs)}, "
 
 
 def _scenarios(check: Check) -> str:
-    where = "all" if check.everywhere else ", ".join(f"`{each}`" for each in naming(check.is_named))
+    where = (
+        "in all scenarios" if check.everywhere else f"in {', '.join(f'`{each}`' for each in naming(check.is_named))}"
+    )
     if check.except_in:
         where += f" but {', '.join(f'`{each}`' for each in check.except_in)}"
     if check.given is not with_settings.always:

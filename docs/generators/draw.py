@@ -2,8 +2,8 @@
 
 Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
-`make draw ARGS=coordinators` fills that page alone, and `make draw ARGS="coordinators --table faults"` one table of it,
-from runs of its scenarios.
+`make draw ARGS=coordinators` fills that page and the chapters of the designs on it, and `make draw ARGS="coordinators
+--table faults"` one table of the page, from runs of its scenarios.
 `make draw ARGS="--from-code"` fills only what comes from the code itself and needs no run.
 """
 
@@ -27,17 +27,17 @@ from comparison.report.view.runs import read_views
 from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
 from docs.generators.coordinator_tables import TABLES
-from docs.generators.pages import DOCS, filled
-from kernel.designs import DESIGN_NAMES
+from docs.generators.pages import DOCS, chapter, filled
+from kernel.designs import COORDINATED, DESIGN_NAMES, ZOOKEEPER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from comparison.report.view.model import RunView
     from comparison.results.run import Run
 
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
-#: The commands whose runs each page is drawn from.
+#: The commands whose runs pages are drawn from, by the page that names them.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
     "coordinators": (
@@ -45,10 +45,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
     ),
 }
-#: Designs whose join is shown step by step, and those whose restart is, with the member shown.
-STEPS_OF_A_JOIN = ("server", "eager", "cooperative")
-#: The design in which members rebalance one by one.
-ONE_BY_ONE = "consumer"
+#: Designs of which a restart is shown step by step, with the member shown; `four-phases.md` has joins.
 STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -58,7 +55,6 @@ FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "offset-names": offset_picture.names_table,
         "offset-life": offset_picture.life_table,
     },
-    "coordinators": {},
 }
 #: Bars of a drawing.
 _MARKS = 1_000
@@ -102,16 +98,17 @@ class Drawing:
     def __init__(
         self, scenario: str, design: str, alt_text: str, window: tuple[str, float, float] | None = None
     ) -> None:
-        self._scenario, self._design, self._alt_text, self._window = scenario, design, alt_text, window
+        self.design = design
+        self._scenario, self._alt_text, self._window = scenario, alt_text, window
 
     def made(self, runs: Runs, name: str) -> str:
-        window = () if self._window is None else runs.window(self._scenario, self._design, *self._window)
+        window = () if self._window is None else runs.window(self._scenario, self.design, *self._window)
         asked = ("--show", "timeline", "--format", "svg", *window, "--output", DOCS / "diagrams" / name)
-        call("diagram", runs.folder(self._scenario, self._design), *asked)
+        call("diagram", runs.folder(self._scenario, self.design), *asked)
         return f"![{self._alt_text}](diagrams/{name})"
 
 
-ZOOKEEPER_DRAWINGS = {
+DRAWINGS = {
     "join.svg": Drawing("join", "zookeeper", "a join: phases of the members, owners and deliveries of the partitions"),
     "split-brain.svg": Drawing(
         "split-brain",
@@ -119,8 +116,6 @@ ZOOKEEPER_DRAWINGS = {
         "a member that is cut off goes on delivering beside the new owner",
         ("cut", 1.5, 12.0),
     ),
-}
-COORDINATOR_DRAWINGS = {
     "join-server.svg": Drawing("join", "server", "server: everything stops, all at once, and starts again"),
     "join-eager.svg": Drawing("join", "eager", "eager: everything stops, each member when its heartbeat is answered"),
     "join-cooperative.svg": Drawing(
@@ -139,44 +134,31 @@ COORDINATOR_DRAWINGS = {
 }
 
 
+def pages(source: str) -> tuple[str, ...]:
+    """The pages that are drawn from the runs of these commands."""
+    return (source, *map(chapter, COORDINATED)) if source == "coordinators" else (source,)
+
+
 def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
-    """The contents of a page's places, by name."""
-    if page == "zookeeper-consumer":
-        drawings = ZOOKEEPER_DRAWINGS
-        others: dict[str, Callable[[], str]] = {"steps": partial(steps, runs, "zookeeper", "m1")}
-    else:
-        drawings = COORDINATOR_DRAWINGS
-        others = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
-        others["stall.svg"] = partial(stall, runs)
-        others |= {f"steps-{design}": partial(all_steps, runs, design) for design in STEPS_OF_A_JOIN}
-        others[f"steps-{ONE_BY_ONE}"] = partial(steps_one_by_one, runs)
-        for design, member in STEPS_OF_A_RESTART.items():
-            others[f"steps-{design}"] = partial(restart_steps, runs, design, member)
-    return {name: partial(each.made, runs, name) for name, each in drawings.items()} | others | dict(FROM_CODE[page])
+    """The contents of a page's places, by name, as far as they come from runs."""
+    if page == "coordinators":
+        tables = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
+        return {**tables, "stall.svg": partial(stall, runs)}
+    (design,) = (name for name in DESIGN_NAMES if chapter(name) == page)
+    drawn: dict[str, Callable[[], str]] = {
+        name: partial(each.made, runs, name) for name, each in DRAWINGS.items() if each.design == design
+    }
+    if design == ZOOKEEPER:
+        return {**drawn, "steps": partial(steps, runs, "m1")}
+    if design in STEPS_OF_A_RESTART:
+        drawn[f"steps-{design}"] = partial(restart_steps, runs, design, STEPS_OF_A_RESTART[design])
+    return drawn
 
 
-def steps(runs: Runs, design: str, member: str) -> str:
-    """One member's table of the join, without its heading."""
-    text = call("diagram", runs.folder("join", design), "--show", "steps", "--member", member)
+def steps(runs: Runs, member: str) -> str:
+    """One member's table of the join in `zookeeper`, without its heading."""
+    text = call("diagram", runs.folder("join", ZOOKEEPER), "--show", "steps", "--member", member)
     return text[text.index("| ms ") :].strip()
-
-
-def all_steps(runs: Runs, design: str) -> str:
-    """The tables of a member that was there before the join; in incremental designs, one that gives up a partition."""
-    text = call("diagram", runs.folder("join", design), "--show", "steps")
-    tables = [each for each in text.split("\n### ")[1:] if not each.partition("\n")[0].endswith(": subscribe")]
-    stops = next(each for each in tables if "*stops delivering" in each)
-    member = stops.partition(":")[0]
-    return _shown([each for each in tables if each.startswith(f"{member}:")])
-
-
-def steps_one_by_one(runs: Runs) -> str:
-    """The tables of the first member that gives something up in a join, and those of the new one."""
-    asked = ("--show", "steps", *runs.window("join", ONE_BY_ONE, "join", 0.5, 5.0))
-    tables = call("diagram", runs.folder("join", ONE_BY_ONE), *asked).split("\n### ")[1:]
-    new = next(each for each in tables if each.partition("\n")[0].endswith(": subscribe")).partition(":")[0]
-    gives_up = next(each for each in tables if "*stops delivering" in each)
-    return _shown([each for each in tables if each is gives_up or each.startswith(f"{new}:")])
 
 
 def restart_steps(runs: Runs, design: str, member: str) -> str:
@@ -238,22 +220,29 @@ def main() -> None:
             parser.error("--table is a table of the page coordinators, made from new runs")
         draw_table(given.table)
         return
-    for page in given.pages or COMMANDS:
-        if page not in COMMANDS:
-            parser.error(f"no page {page}: there are {', '.join(COMMANDS)}")
+    for source in given.pages or COMMANDS:
+        if source not in COMMANDS:
+            parser.error(f"no page {source}: there are {', '.join(COMMANDS)}")
         if given.from_code:
-            draw(page, FROM_CODE[page])
-            continue
-        if given.runs:
-            draw(page, fillings(page, Runs(given.runs)))
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            bundles = []
-            for number, command in enumerate(COMMANDS[page]):
-                folder = Path(scratch) / str(number)
-                run(*command, "--quiet", "--output", folder)
-                bundles.append((folder / "latest").resolve())
-            draw(page, fillings(page, Runs(bundles)))
+            draw(source, FROM_CODE.get(source, {}))
+        elif given.runs:
+            draw_all(source, Runs(given.runs))
+        else:
+            with tempfile.TemporaryDirectory() as scratch:
+                draw_all(source, Runs([*made(source, Path(scratch))]))
+
+
+def made(source: str, scratch: Path) -> Iterator[Path]:
+    """Run the commands of a page. Yields the folders of their runs."""
+    for number, command in enumerate(COMMANDS[source]):
+        folder = scratch / str(number)
+        run(*command, "--quiet", "--output", folder)
+        yield (folder / "latest").resolve()
+
+
+def draw_all(source: str, runs: Runs) -> None:
+    for page in pages(source):
+        draw(page, {**fillings(page, runs), **FROM_CODE.get(page, {})})
 
 
 if __name__ == "__main__":

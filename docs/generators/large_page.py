@@ -12,13 +12,14 @@ from comparison.report.summaries.figures import number
 from comparison.report.sweep.detection import COST, DETECTED
 from comparison.sweep.large import Method
 from docs.generators.large_records import read_records
-from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
+from docs.generators.pages import DOCS, FIGURES, filled, markdown_table, with_range
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from comparison.results.result import Spread
     from docs.generators.large_records import CellRecord
 
     Records = Mapping[str, Sequence[CellRecord]]
@@ -38,6 +39,14 @@ svg { background: #16191d; } text { fill: #e8e8e8; } .legend { fill: #a8a8a8; } 
 _TIMEOUT, _MEMBERS, _LINK = "session-timeout", "members", "link"
 LINKS = ("loopback", "zone", "region")
 _SIZES = ("sizes", "larger", "largest", "zookeeper")
+_CHANGES = ("join", "crash")
+#: Columns of each change, and their figures.
+_TABULATED: Mapping[str, str] = {
+    "stable, ms": "converge_ms",
+    "unowned, partition-s": "unowned_partition_s",
+    "requests": "authority_requests",
+    "moved": "moved",
+}
 #: Pings of a ZooKeeper session in its timeout.
 _PINGS = 3
 
@@ -171,40 +180,21 @@ def files() -> dict[Path, str]:
 
 
 def _table(records: Records) -> str:
-    """How each cell of the sizes was computed, and the figures of a join and a crash."""
-    cells = [cell for name in _SIZES for cell in records[name]]
-    rows = [
-        _row(cell, change)
-        for design in DESIGN_NAMES
-        for change in ("join", "crash")
-        for cell in _of_design(cells, design)
-        if f"{change}.authority_requests" in cell.figures
-    ]
-    headings = (
-        "design",
-        "change",
-        "members",
-        "computed by",
-        "stable, ms",
-        "unowned, partition-s",
-        "requests",
-        "rebalances",
-        "moved",
-    )
-    return markdown_table(headings, rows, ("---", "---", "---:", "---", *["---:"] * 5))
+    """The figures of a join and a crash, by design and size."""
+    rows = []
+    for design in DESIGN_NAMES:
+        sizes: dict[int, dict[str, Spread]] = {}
+        for cell in _of_design([cell for name in _SIZES for cell in records[name]], design):
+            sizes.setdefault(_size(cell), {}).update(cell.figures)
+        rows += [(f"`{design}`", f"{size:,}", *_cells(figures)) for size, figures in sizes.items()]
+    headings = [f"{change}: {what}" for change in _CHANGES for what in _TABULATED]
+    return markdown_table(("design", "members", *headings), rows, ("---", *["---:"] * (1 + len(headings))))
 
 
-def _row(cell: CellRecord, change: str) -> tuple[str, ...]:
-    figures = ("converge_ms", "unowned_partition_s", "authority_requests", "rounds", "moved")
-    texts = []
-    for name in figures:
-        spread = cell.figures.get(f"{change}.{name}")
-        if spread is None:
-            texts.append("")
-        else:
-            median, low, high = map(_short, (spread.median, spread.low, spread.high))
-            texts.append(median if low == high else f"{median} ({low} to {high})")
-    return (f"`{cell.design}`", f"`{change}`", f"{_size(cell):,}", cell.by, *texts)
+def _cells(figures: Mapping[str, Spread]) -> Iterator[str]:
+    for change in _CHANGES:
+        for name in _TABULATED.values():
+            yield with_range(figures.get(f"{change}.{name}"), _short)
 
 
 def _short(value: float) -> str:

@@ -1,18 +1,19 @@
-"""Fill `kafka-test-names.md`, which maps the tests of Kafka's coordinator to ours, from the markers on the tests.
+"""Fill `kafka-test-names.md`: how many tests of Kafka's coordinator have one here, and why the others have none.
 
-A test compares them.
+A test compares them. `python -m docs.generators.name_tests` prints every name with the tests here.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from docs.generators.pages import DOCS, filled, markdown_table
+from docs.generators.pages import DOCS, filled
 from tests.support.kafka_names.markers import covered
-from tests.support.kafka_names.names import CLASSES, GROUPS_LEFT_OUT, LEFT_OUT
+from tests.support.kafka_names.names import CLASSES, GROUPS_LEFT_OUT, LEFT_OUT, NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
     from pathlib import Path
 
 PAGE = DOCS / "kafka-test-names.md"
@@ -21,30 +22,41 @@ PAGE = DOCS / "kafka-test-names.md"
 def page() -> str:
     """The page for the current markers."""
     tests = covered()
-    everything = {name for groups in CLASSES.values() for names in groups.values() for name in names}
-    parts = [
-        f"Of {len(everything)} names {len(everything & tests.keys())} are covered and {len(everything - tests.keys())} "
-        "left out, each with a reason. Whole groups are left out as well:\n",
-        "".join(f"- {group}: {reason}.\n" for group, reason in GROUPS_LEFT_OUT.items()),
-    ]
+    classes = [_class(title, groups, tests.keys()) for title, groups in CLASSES.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in LEFT_OUT.items():
+        reasons.setdefault(reason, []).append(f"`{name}`")
+    left_out = [f"- {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+    left_out += [f"- {reason}: {group}" for group, reason in GROUPS_LEFT_OUT.items()]
+    summary = (
+        f"{len(NAMES & tests.keys())} of {len(NAMES)} names have a test here, by Kafka's classes and what they test:\n"
+    )
+    return filled(
+        PAGE, {"names": "\n".join([summary, *classes, "\nThe others have none, for these reasons:\n", *left_out])}
+    )
+
+
+def _class(title: str, groups: Mapping[str, Sequence[str]], covered_names: Set[str]) -> str:
+    names = {name for group in groups.values() for name in group}
+    about = ", ".join(group.rpartition(": ")[2] for group in groups)
+    return f"- `{title}`, {len(names & covered_names)} of {len(names)}: {about[:1].lower()}{about[1:]}"
+
+
+def every_name() -> Iterator[str]:
+    """Lines: each of Kafka's tests, by class and group, with ours or the reason why there is none."""
+    tests = covered()
     for title, groups in CLASSES.items():
-        parts.append(f"## {title}\n")
-        parts += [_section(group, names, tests) for group, names in groups.items()]
-    return filled(PAGE, {"names": "\n".join(parts)})
-
-
-def _section(group: str, names: Sequence[str], tests: Mapping[str, Sequence[str]]) -> str:
-    rows = [(f"`{name}`", _answer(name, tests.get(name, ()))) for name in names]
-    shown = markdown_table(("Kafka's", "ours"), rows)
-    return f"### {group}\n\n{shown}\n"
-
-
-def _answer(name: str, tests: Sequence[str]) -> str:
-    if tests:
-        return "<br>".join(f"`{test}`" for test in tests)
-    return f"left out: {LEFT_OUT[name]}" if name in LEFT_OUT else "**missing**"
+        for group, names in groups.items():
+            yield f"\n{title}: {group}"
+            for name in names:
+                yield f"  {name}"
+                yield from (f"      {ours}" for ours in tests.get(name, [f"none: {LEFT_OUT.get(name, 'missing')}"]))
 
 
 def files() -> dict[Path, str]:
     """The generated pages with their content."""
     return {PAGE: page()}
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{line}\n" for line in every_name())

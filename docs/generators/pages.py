@@ -9,11 +9,21 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernel.designs import CONSUMER, ZOOKEEPER
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from comparison.results.result import Spread
 
 DOCS = Path(__file__).parents[1]
 FIGURES = DOCS / "diagrams" / "figures"
+_CHAPTERS = {ZOOKEEPER: "zookeeper-consumer", CONSUMER: "consumer-protocol"}
+
+
+def chapter(design: str) -> str:
+    """The page about a design, without `.md`."""
+    return _CHAPTERS.get(design, f"design-{design}")
 
 
 def filled(page: Path, places: Mapping[str, str]) -> str:
@@ -34,5 +44,13 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], rule:
 
 
 def folded(summary: str, *parts: str) -> str:
-    """Markdown that a page shows when asked."""
-    return "\n\n".join((f"<details markdown>\n<summary>{summary}</summary>", *parts, "</details>"))
+    """Markdown that a reader unfolds."""
+    return "\n\n".join((f"<details markdown><summary>{summary}</summary>", *parts, "</details>"))
+
+
+def with_range(spread: Spread | None, text: Callable[[float], str]) -> str:
+    """A median with its range, as `268 (60–967)`, or alone if all runs agree; '' if nothing was measured."""
+    if spread is None:
+        return ""
+    median, low, high = map(text, (spread.median, spread.low, spread.high))
+    return median if low == high else f"{median} ({low}–{high})"

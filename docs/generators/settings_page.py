@@ -4,72 +4,98 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from comparison.cli.setting_text import command, default_of, in_words, kafka_of, sentence
+from comparison.cli.setting_text import default_of, in_words, kafka_of, sentence
 from comparison.scenarios.plan.setting_rows import BROKERS, elsewhere, rows
 from docs.generators.pages import DOCS, filled
 from kernel.designs import DESIGN_NAMES
+from kernel.settings import written
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from comparison.scenarios.plan.setting_rows import Row
 
 PAGE = DOCS / "settings.md"
+#: What may be the name of a setting, with a value or without.
+_NAME = re.compile(r"(?<![\w.])(?P<name>[a-z]+(?:\.[a-z0-9]+)+)(?:=[a-z0-9_-]+)?(?![\w.]*\w)")
+#: Values that the default shows to be numbers, flags or texts.
+_PLAIN = re.compile(r"-?\d+ or more|true or false|a text")
 
 
 def page() -> str:
     """The page for the present tables."""
-    names = Counter(row.setting.name for row in rows())
-    parts = (_part(part, list(of_part), names) for part, of_part in groupby(rows(), key=lambda row: row.part))
-    return filled(PAGE, {"settings": "\n".join(parts) + _tail()})
+    found = sorted(rows(), key=_place)
+    names = Counter(row.setting.name for row in found)
+    parts = (_part(list(of_part), names) for _, of_part in groupby(found, key=_heading))
+    tail = (
+        f"{len(elsewhere())} further settings of Kafka's consumers and brokers are known by name and have no effect "
+        "here, which a warning says. A topic's own settings are in [Administration](administration.md).\n"
+    )
+    return filled(PAGE, {"settings": "\n\n".join([*parts, tail])})
 
 
-def _part(part: str, of_part: list[Row], names: Counter[str]) -> str:
-    designs = tuple(design for design in DESIGN_NAMES if any(design in row.designs for row in of_part))
-    heading = part[:1].upper() + part[1:]
-    whose = "" if part == BROKERS else f"\nOf {_quoted(designs)}.\n"
-    return f"### {heading}\n{whose}\n" + "\n".join(_entry(row, designs, names) for row in of_part)
+def _place(row: Row) -> tuple[bool, int]:
+    """Where a setting stands: parts in their order, of brokers first what matters to the most designs."""
+    return (True, -len(row.designs)) if row.part == BROKERS else (False, 0)
 
 
-def _entry(row: Row, designs: tuple[str, ...], names: Counter[str]) -> str:
+def _heading(row: Row) -> str:
+    """The part that has a setting; of brokers, with the designs that it matters to."""
+    if row.part != BROKERS:
+        return row.part.capitalize()
+    return "Brokers" if row.designs == DESIGN_NAMES else f"Brokers, for {in_words(row.designs)}"
+
+
+def _part(of_part: list[Row], names: Counter[str]) -> str:
+    first = of_part[0]
+    designs = [design for design in DESIGN_NAMES if any(design in row.designs for row in of_part)]
+    whose = "" if first.part == BROKERS else f"Of {_quoted(designs)}."
+    entries = (_entry(row, row.designs == tuple(designs), names) for row in of_part)
+    return "\n\n".join(filter(None, [f"### {_heading(first)}", whose, *entries]))
+
+
+def _entry(row: Row, of_all: bool, names: Counter[str]) -> str:
     setting = row.setting
-    does = sentence(setting.doc)
-    if row.designs != designs:
-        does += f" It matters only {'to' if row.part == BROKERS else 'in'} {_quoted(row.designs)}."
-    lines = [f"#### `{setting.name}`", ""]
-    for text in filter(None, (does, setting.advice)):
-        lines += [textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False), ""]
-    facts = {
-        "Default": default_of(row),
-        "Era": row.era,
-        "Kafka's default": kafka_of(row),
-        "Values": setting.allowed + (f", in {setting.unit}" if setting.unit else ""),
-        "See also": ", ".join(_link(name, names) for name in setting.see),
-        "Source": row.source,
-    }
-    lines += [f"- {label}: {text}" for label, text in facts.items() if text]
-    return "\n".join([*lines, "- Shown by:", "", "```", command(row), "```", ""])
+    only = "" if of_all else f"It matters only in {_quoted(row.designs)}."
+    says = " ".join(filter(None, (only, sentence(setting.doc))))
+    mentioned = {name["name"] for name in _NAME.finditer(f"{says} {setting.advice}")}
+    others = [name for name in setting.see if name not in mentioned]
+    advice = setting.advice + (f" See also {in_words(others)}." if others else "")
+    says, advice = (_NAME.sub(lambda name: _link(name, names), text) for text in (says, advice))
+    lines = (
+        textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+        for text in (f"{says} {_facts(row)}", advice)
+    )
+    return "\n\n".join([f"#### `{setting.name}`", *lines])
 
 
-def _link(name: str, names: Counter[str]) -> str:
-    """A link to a setting; only its name, if several parts have it."""
-    return f"[`{name}`](#{name.replace('.', '')})" if names[name] == 1 else f"`{name}`"
+def _facts(row: Row) -> str:
+    """Default, values, Kafka's defaults, and where they come from."""
+    setting, history = row.setting, row.history
+    era = " ".join(sorted(row.era.split(), key="Kafka".__ne__))
+    same = len(history) == 1 and history[0][1] == written(setting.default)
+    kafka = (f"Same in {era}" if same else f"Kafka: {kafka_of(row)}") if history else "Ours"
+    values = "" if _PLAIN.fullmatch(setting.allowed) or setting.allowed in setting.doc else f"Values: {setting.allowed}"
+    return "*" + ". ".join(filter(None, (f"Default {default_of(row)}", values, kafka, setting.source))) + ".*"
 
 
-def _quoted(designs: tuple[str, ...]) -> str:
+def _quoted(designs: Sequence[str]) -> str:
     return in_words([f"`{design}`" for design in designs])
 
 
-def _tail() -> str:
-    return (
-        f"\n{len(elsewhere())} further settings of Kafka's consumers and brokers are known by name and have no effect "
-        "here, which a warning says. A topic's own settings are in [Administration](administration.md).\n"
-    )
+def _link(found: re.Match[str], names: Counter[str]) -> str:
+    """A name, or name=value, that leads to the setting, unless several parts have one of this name."""
+    name = found["name"]
+    if name not in names:
+        return found.group()
+    return f"[`{found.group()}`](#{name.replace('.', '')})" if names[name] == 1 else f"`{found.group()}`"
 
 
 def files() -> dict[Path, str]:

@@ -13,7 +13,6 @@ from comparison.results.outcomes import VerdictOutcome
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators.pages import DOCS, filled, markdown_table
 from docs.generators.simulation_records import read_records
-from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,8 +51,6 @@ EXPLANATIONS: Mapping[tuple[str, str, str], str] = {
         "that they heard of it a second later; the simulated one is in time for them."
     ),
 }
-
-_MARKS = {VerdictOutcome.EXPECTED: "+", VerdictOutcome.NOT_EXPECTED: "−", VerdictOutcome.UNKNOWN: "?"}
 
 
 class Difference(NamedTuple):
@@ -199,21 +196,12 @@ def _in_turn(several: Sequence[Sequence[float]], form: str = "d") -> str:
 
 
 def verdicts(records: Records) -> str:
-    """Whether simulated runs of each scenario were as expected, by design."""
-    rows = [
-        (f"`{name}`", *(_verdict(scenario.not_applicable, records.verdicts[name], design) for design in DESIGN_NAMES))
-        for name, scenario in CATALOGUE.items()
-        if name in records.verdicts
-    ]
-    return markdown_table(
-        ("scenario", *(f"`{design}`" for design in DESIGN_NAMES)), rows, ("---", *(":---:" for _ in DESIGN_NAMES))
-    )
-
-
-def _verdict(not_applicable: Mapping[str, str], found: Mapping[str, str], design: str) -> str:
-    if design in found:
-        return _MARKS[VerdictOutcome(found[design])]
-    return "" if design in not_applicable else "·"
+    """How many simulated runs were as expected, and which were not."""
+    every = [(name, *each) for name in CATALOGUE for each in records.verdicts.get(name, {}).items()]
+    others = [f"`{name}` in `{design}`: {found}" for name, design, found in every if found != VerdictOutcome.EXPECTED]
+    designs = {design for _, design, _ in every}
+    went = f"all but {len(others)} went as expected ({'; '.join(others)})" if others else "all went as expected"
+    return f"Of {len(every)} runs of {len(records.verdicts)} scenarios in {len(designs)} designs {went}."
 
 
 def page() -> str:

@@ -5,6 +5,7 @@ Both come from the schemas in the code and from `docs.generators.columns`; a tes
 
 from __future__ import annotations
 
+from collections import Counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,11 +30,11 @@ from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS
 from kernel.trace.words import WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
     from docs.generators.columns import Column
-    from kernel.trace.events import Type
+    from kernel.trace.events import Kind, Type
 
 TRACE_PAGE, TABLES_PAGE = DOCS / "trace-format.md", DOCS / "tables.md"
 _OF = (
@@ -219,6 +220,8 @@ they have no columns of one run.
 
 def trace_page() -> str:
     """The page of trace files."""
+    kinds_of = Counter(field for kind in KINDS.values() for field in kind.fields)
+    shared = {name: KINDS[kind].fields[name] for kind in KINDS for name in KINDS[kind].fields if kinds_of[name] > 1}
     parts = [
         '## The header\n\nThe first line: `{"header": {...}}`.\n',
         _fields(HEADER_FIELDS, columns.HEADER),
@@ -226,34 +229,59 @@ def trace_page() -> str:
         _fields(END_FIELDS, columns.END),
         "## Every event\n",
         _fields(COMMON_FIELDS, columns.COMMON),
-        "## Kinds\n",
+        "## Fields that several kinds have\n\nWith what null says, in the kinds that allow it.\n",
+        _fields(dict(sorted(shared.items())), columns.FIELDS),
+        "## Kinds\n\nThe fields of each kind beside those of every event. What is not explained is in the table "
+        "above. A field with a question mark may be null, or left out.\n",
+        *(f"### {name}\n\n{kind.meaning}\n\n{_fields_of(name, kind, shared)}" for name, kind in KINDS.items()),
     ]
-    for name, kind in KINDS.items():
-        parts.append(f"### {name}\n\n{kind.meaning}\n")
-        parts.append(_fields(kind.fields, {field: _meaning(name, field) for field in kind.fields}, kind.optional))
     return filled(TRACE_PAGE, {"trace": "\n".join(parts)})
 
 
-def _meaning(kind: str, field: str) -> Column:
-    column = columns.OF_KIND.get((kind, field), columns.FIELDS[field])
-    words = ", ".join(f"`{word}`" for word in WORDS.get((kind, field), ()))
-    return column._replace(meaning=f"{column.meaning}: {words}") if words else column
+def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
+    """The fields of a kind, after the others those that have a meaning or words of their own."""
+    plain, lines = [], []
+    for field, type_ in kind.fields.items():
+        shown = f"`{field}`" + "?" * (field in kind.optional)
+        words = ", ".join(f"`{word}`" for word in WORDS.get((name, field), ()))
+        if field not in shared or (name, field) in columns.OF_KIND:
+            column = columns.OF_KIND.get((name, field), columns.FIELDS[field])
+            column = column._replace(null=column.null if field in kind.optional else "")
+            lines.append(f"- {shown} ({_typed(type_.value, column)}): {_said(column, words)}\n")
+        elif words:
+            lines.append(f"- {shown}: {words}\n")
+        else:
+            plain.append(shown)
+    return "".join([f"- {', '.join(plain)}\n" if plain else "", *lines])
 
 
-def _fields(fields: Mapping[str, Type], meanings: Mapping[str, Column], optional: frozenset[str] = frozenset()) -> str:
-    common = meanings is columns.COMMON
-    rows = []
-    for name, type_ in fields.items():
-        column = meanings[name]
-        null = column.null if common or name in optional else ""
-        rows.append((f"`{name}`", type_.value, column.unit, column.meaning, null))
-    return markdown_table(("field", "type", "unit", "meaning", "null, or left out"), rows) + "\n"
+def _typed(type_: str, column: Column) -> str:
+    return f"{type_}, {column.unit}" if column.unit else type_
+
+
+def _said(column: Column, words: str = "") -> str:
+    """What a column means, with its words and what null says."""
+    meaning = f"{column.meaning}: {words}" if words else column.meaning
+    return f"{meaning}; null: {column.null}" if column.null else meaning
+
+
+def _fields(fields: Mapping[str, Type], meanings: Mapping[str, Column]) -> str:
+    return _table("field", ((name, type_.value, meanings[name]) for name, type_ in fields.items()))
+
+
+def _columns(schema: pa.Schema, meanings: Mapping[str, Column]) -> str:
+    named = ((FILE_NAMES.get(field.name, field.name), _TYPES[field.type]) for field in schema)
+    return _table("column", ((name, type_, meanings[name]) for name, type_ in named))
+
+
+def _table(what: str, rows: Iterable[tuple[str, str, Column]]) -> str:
+    shown = [(f"`{name}`", _typed(type_, column), _said(column)) for name, type_, column in rows]
+    return markdown_table((what, "type", "meaning"), shown) + "\n"
 
 
 def tables_page() -> str:
     """The page of tables."""
-    run = _columns(pa.schema(RUN_COLUMNS), columns.RUN)
-    parts = [run]
+    parts = [_columns(pa.schema(RUN_COLUMNS), columns.RUN)]
     for name, table in TABLES.items():
         own = pa.schema([column for column in table.schema if column.name not in RUN_NAMES])
         parts += _section(name, table._replace(schema=own, key=("run_id", *table.key)), 2)
@@ -273,40 +301,29 @@ def _section(name: str, table: Table, level: int) -> list[str]:
 
 
 def _events() -> str:
-    common = [*columns.EVENT, *(name for name in COMMON_FIELDS if name not in ("ns", "kind"))]
-    shared = pa.schema([EVENT_SCHEMAS["run_started"].field(name) for name in EVENT_SCHEMAS["run_started"].names][:8])
-    assert sorted(shared.names) == sorted(common)
-    parts = [
-        "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have; what "
-        "each means is in [the trace format](trace-format.md). One row per event. Key: `run_id`, `file`, `seq`.\n",
-        _columns(shared, {**columns.EVENT, **columns.COMMON}),
-        '```sql\nSELECT process, sum("last" - "first" + 1) AS records\n'
-        "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n".replace('"', ""),
-        "The columns of each kind beside these:\n",
-    ]
-    rows = []
-    for name, kind in KINDS.items():
-        for field in kind.fields:
-            column = _meaning(name, field)
-            type_ = _TYPES[EVENT_SCHEMAS[name].field(field).type]
-            null = column.null if field in kind.optional else ""
-            rows.append((f"`{name}`", f"`{FILE_NAMES.get(field, field)}`", type_, column.unit, column.meaning, null))
-    rows.append((f"`{UNKNOWN_KIND}`", "`kind`", "text", "", "a kind that this version does not know", ""))
-    return "\n".join([*parts, markdown_table(("kind", "column", "type", "unit", "meaning", "null"), rows), ""])
+    renamed = ", ".join(f"`{field}` is `{name}`" for field, name in FILE_NAMES.items())
+    own = pa.schema([EVENT_SCHEMAS["run_started"].field(name) for name in columns.EVENT])
+    return "\n".join(
+        [
+            "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have. "
+            "One row per event. Key: `run_id`, `file`, `seq`.\n",
+            _columns(own, columns.EVENT),
+            "The other columns are the fields of [the kind](trace-format.md#kinds) and of [every "
+            "event](trace-format.md#every-event), without `ns` and `kind`. Where a field's name would need quotes in "
+            f"SQL, the column has another one: {renamed}. Fields of the type `detail` are JSON, as text. A kind that "
+            f"this version does not know is in `kind={UNKNOWN_KIND}`, with its name as `kind`.\n",
+            "```sql\nSELECT process, sum(last - first + 1) AS records\n"
+            "FROM 'tables/events/kind=records_delivered/*.parquet' GROUP BY process\n```\n",
+        ]
+    )
 
 
 def _metrics() -> str:
-    rows = [(f"`{name}`", metric.unit, metric.of.value, metric.meaning) for name, metric in METRICS.items()]
-    return f"## Metrics by name\n\n{_OF}\n\n" + markdown_table(("metric", "unit", "of", "meaning"), rows)
-
-
-def _columns(schema: pa.Schema, meanings: Mapping[str, Column]) -> str:
-    rows = []
-    for field in schema:
-        name = FILE_NAMES.get(field.name, field.name)
-        column = meanings[name]
-        rows.append((f"`{name}`", _TYPES[field.type], column.unit, column.meaning, column.null))
-    return markdown_table(("column", "type", "unit", "meaning", "null"), rows) + "\n"
+    parts = [f"## Metrics by name\n\n{_OF}\n"]
+    for of in dict.fromkeys(metric.of for metric in METRICS.values()):
+        rows = [(f"`{name}`", metric.meaning) for name, metric in METRICS.items() if metric.of is of]
+        parts.append(f"### Of the {of.value}\n\n{markdown_table(('metric', 'meaning'), rows)}\n")
+    return "\n".join(parts)
 
 
 def files() -> dict[Path, str]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kernel.assignors.subscription import MemberSubscription
 
 #: The most partitions of a group with different subscriptions for which Kafka's algorithm is used. It usually takes a
-#: few tenths of a CPU second, and a few seconds in the worst case found (`docs/coordinators.md`).
+#: few tenths of a CPU second, and a few seconds in the worst case found (`docs/design-eager.md`).
 EXACT_PARTITIONS_MAX = 20_000
 
 

@@ -10,7 +10,16 @@ from coordinator.groups.consumer.group import Batch, current_record
 from coordinator.groups.consumer.timers import restart_session, session_timeout_ms
 from coordinator.groups.consumer.topics import metadata_hash
 from coordinator.groups.consumer.traces import LEFT, events_of
-from coordinator.groups.consumer_records import ClientKey, CurrentKey, EpochKey, EpochRecord, RegexKey, TargetKey
+from coordinator.groups.consumer_records import (
+    ClientKey,
+    CurrentKey,
+    EpochKey,
+    EpochRecord,
+    RegexKey,
+    TargetEpochKey,
+    TargetEpochRecord,
+    TargetKey,
+)
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
 
@@ -81,6 +90,10 @@ class Draft:
         """The group needs a new target, of the topics that it subscribes to now."""
         self.put(EpochKey(self.group.id), EpochRecord(self.group.epoch + 1, self.topics_hash()))
         self.group.seen_hash = None
+
+    def finish_target(self) -> None:
+        """The group's target is that of its present epoch."""
+        self.put(TargetEpochKey(self.group.id), TargetEpochRecord(self.group.epoch))
 
     def remove(self, member_id: str) -> None:
         """Kafka's order of tombstones: the partitions become free first."""

@@ -21,7 +21,7 @@ from coordinator.groups.consumer.reconciliation import Goal, MemberFenced, recon
 from coordinator.groups.consumer.searching import due_search
 from coordinator.groups.consumer.target import changed_targets
 from coordinator.groups.consumer.timers import restart_session, time_revocation
-from coordinator.groups.consumer_records import ClientKey, TargetEpochKey, TargetEpochRecord, TargetKey, TargetRecord
+from coordinator.groups.consumer_records import ClientKey, TargetKey, TargetRecord
 from coordinator.groups.errors import Error
 from coordinator.groups.partitions import NONE, is_within
 
@@ -271,7 +271,7 @@ def compute_target(draft: Draft, asking: ConsumerMember, *, is_alike: bool | Non
         assignor = group.assignor(draft.settings.assignors, asking)
         for member_id, target in changed_targets(group, assignor, draft.topics, is_alike=is_alike).items():
             draft.put(TargetKey(group.id, member_id), TargetRecord(target))
-        draft.put(TargetEpochKey(group.id), TargetEpochRecord(group.epoch))
+        draft.finish_target()
 
 
 def reconcile(

@@ -143,6 +143,7 @@ def coordinator_moved(member: Member, event: CoordinatorMoved, now: int) -> Step
         MemberState.RELEASING,
         MemberState.RESUMING,
         MemberState.ASSIGNED,
+        MemberState.CLOSING,
     ):
         return gone, (AbandonCoordinator(),)
     return replaced(gone, finding=True), (AbandonCoordinator(), FindCoordinator())
@@ -268,17 +269,26 @@ def ticked(member: Member, _: Ticked, now: int) -> Step:
         return moves.leave_overdue(member)
     if member.state is MemberState.STABLE and timers.rejoin_ns is not None and timers.rejoin_ns <= now:
         return moves.want_rejoin(replaced(member, timers=replaced(timers, rejoin_ns=None)), "scheduled")
-    effects: list[Effect] = []
     if member.coordinator is None:
-        if not member.finding and timers.retry_ns is not None and timers.retry_ns <= now:
-            member = replaced(member, finding=True, timers=replaced(timers, retry_ns=None))
-            effects.append(FindCoordinator())
-    elif timers.heartbeat_ns is not None and timers.heartbeat_ns <= now and not timers.heartbeat_sent:
-        assert member.identity is not None, member
-        interval = member.settings.heartbeat_interval_ms * NS_PER_MS
-        member = replaced(member, timers=replaced(timers, heartbeat_ns=now + interval, heartbeat_sent=True))
-        effects.append(SendHeartbeat(member.stamp, moves.identity_of(member)))
-    return member, tuple(effects)
+        return _find_when_due(member, now)
+    if timers.heartbeat_ns is None or timers.heartbeat_ns > now or timers.heartbeat_sent:
+        return member, ()
+    assert member.identity is not None, member
+    interval = member.settings.heartbeat_interval_ms * NS_PER_MS
+    member = replaced(member, timers=replaced(timers, heartbeat_ns=now + interval, heartbeat_sent=True))
+    return member, (SendHeartbeat(member.stamp, moves.identity_of(member)),)
+
+
+def ticked_closing(member: Member, _: Ticked, now: int) -> Step:
+    """The last commit waits for the coordinator, and so does leaving: ConsumerCoordinator.close of 4.1.1."""
+    return _find_when_due(member, now) if member.coordinator is None else (member, ())
+
+
+def _find_when_due(member: Member, now: int) -> Step:
+    retry_ns = member.timers.retry_ns
+    if member.finding or retry_ns is None or retry_ns > now:
+        return member, ()
+    return replaced(member, finding=True, timers=replaced(member.timers, retry_ns=None)), (FindCoordinator(),)
 
 
 def retry(member: Member, _: Ticked, now: int) -> Step:

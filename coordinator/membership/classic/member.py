@@ -131,7 +131,8 @@ def deadline(member: Member) -> int | None:
         candidates.append(timers.rejoin_ns)
     if member.state is MemberState.SEEKING and member.owned:  # delivers without heartbeats
         candidates.append(timers.session_ns)
-    if member.state is MemberState.SEEKING or (member.coordinator is None and member.state in ALIVE):
+    seeks = member.coordinator is None and (member.state in ALIVE or member.state is MemberState.CLOSING)
+    if member.state is MemberState.SEEKING or seeks:
         candidates.append(None if member.finding else timers.retry_ns)
     running = [at for at in candidates if at is not None]
     return min(running) if running else None

@@ -307,7 +307,11 @@ TABLE: Table[MemberState, Member] = MappingProxyType(
             SubscriptionChanged: to(leaving.subscription_changed, UNSUBSCRIBING),
             Closed: to(leaving.close, CLOSING),
         },
-        CLOSING: _last_revocation(CLOSING, LEFT),
+        CLOSING: {
+            **_last_revocation(CLOSING, LEFT),
+            CoordinatorMoved: to(actions.coordinator_moved, CLOSING),
+            Ticked: to(actions.ticked_closing, CLOSING),
+        },
         LEFT: {},
         FAILED: {
             Closed: to(leaving.close, LEFT),

@@ -22,8 +22,10 @@ TICKET_SETTINGS = (
     ),
     fix(
         19449,
-        "a member of a consumer group that shall keep what it was to give up has it back in the same heartbeat, as "
-        "since 4.2.0",
+        (
+            "a member of a consumer group that may keep what it was to give up has it back in the same heartbeat, as "
+            "since 4.2.0"
+        ),
         "It spares the member one heartbeat without these partitions.",
         _JOIN,
     ),
@@ -38,5 +40,11 @@ TICKET_SETTINGS = (
         "a consumer group assigns anew when most of its members prefer another assignor, as since 4.4.0",
         "Without it another group.remote.assignor has no effect before the next change of the group.",
         _JOIN,
+    ),
+    fix(
+        20442,
+        "the assignment's epoch of a consumer group that its last member has left is the group's, as since 4.4.0",
+        "Without it the description of an empty group shows an assignment an epoch behind; nothing waits for it.",
+        _START,
     ),
 )

@@ -140,7 +140,7 @@ def test_strategies_are_named_by_protocol_class_or_all_together() -> None:
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("stiky", "unknown strategy 'stiky'. Did you mean 'sticky'?"), ("delayed", "docs/delayed-protocol.md")],
+    [("stiky", "unknown strategy 'stiky'. Did you mean 'sticky'?"), ("delayed", "docs/design-delayed.md")],
 )
 def test_strategies_that_cannot_be_rehearsed_are_refused(name: str, complaint: str) -> None:
     with pytest.raises(ConfigurationError) as refused:

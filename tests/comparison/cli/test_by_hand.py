@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from comparison.cli.state import process_start
 from comparison.exits import Exit
+from comparison.interrupts import LIMIT_VARIABLE
 from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
 from tests.support.commands.terminals import Terminals
@@ -272,3 +274,19 @@ def test_status_and_stop_find_the_running_servers(tmp_path: Path) -> None:
     assert terminals.run("zookeeper", "stop").returncode == 0
     assert process_start(pid) is None
     assert terminals.run("zookeeper", "status").returncode == Exit.NOT_AS_EXPECTED
+
+
+def test_a_consumer_whose_broker_is_gone_says_when_the_group_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1")
+    zookeeper_port, broker_port = free_ports(2)
+    with closing(Terminals(tmp_path)) as terminals:
+        assert terminals.run("zookeeper", "start", "--detach", "--port", str(zookeeper_port)).returncode == 0
+        assert terminals.run("broker", "--detach", "--port", str(broker_port)).returncode == 0
+        consumer, output = terminals.open("consume", "--design", "eager", "--group", "g", "--topic", "t")
+        wait_until(lambda: "\nassigned: t-0" in output.read_text(), 120, output.read_text)
+        assert terminals.run("broker", "stop").returncode == 0
+        consumer.send_signal(signal.SIGINT)
+        assert consumer.wait(40) == Exit.INTERRUPTED
+        assert output.read_text().endswith("before its servers answered; the group notices when its session ends\n")

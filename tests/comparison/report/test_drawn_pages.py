@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from comparison.pipeline.figures.group_model import GroupSetting, predict
 from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from docs.generators import concept_pictures
+from docs.generators import concept_pictures, reconciliation_page
 from docs.generators.coordinator_tables import TABLES, changes, restarts
-from docs.generators.draw import COMMANDS, Runs, fillings
+from docs.generators.draw import COMMANDS, FROM_CODE, STEPS_OF_A_RESTART, Runs, fillings, pages
 from docs.generators.history_picture import PICTURE, picture
-from docs.generators.pages import DOCS
+from docs.generators.pages import DOCS, chapter
 from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.runs.results import change, counted, run
 
@@ -37,9 +37,10 @@ def rows(name: str) -> list[list[str]]:
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-@pytest.mark.parametrize("page", COMMANDS)
+@pytest.mark.parametrize("page", [page for source in COMMANDS for page in pages(source)])
 def test_every_generated_part_is_known_and_filled(page):
-    assert set(places(page)) == set(fillings(page, Runs([])))
+    told = reconciliation_page.places() if page == reconciliation_page.PAGE.stem else {}
+    assert set(places(page)) == {*fillings(page, Runs([])), *FROM_CODE.get(page, {}), *told}
     for name, content in places(page).items():
         assert content.strip(), name
         if name.endswith(".svg"):
@@ -51,10 +52,13 @@ def test_the_timeline_is_what_its_module_draws():
     assert PICTURE.read_text(encoding="utf-8") == picture()
 
 
-def test_each_design_has_its_picture_on_the_page_of_concepts():
+def test_each_design_has_its_picture_on_the_page_of_concepts_and_in_its_chapter():
     text = (DOCS / "concepts.md").read_text(encoding="utf-8")
     drawn = concept_pictures.files()
-    assert [name for name in DESIGN_NAMES if f"](diagrams/figures/concept-{name}.svg)" in text] == list(DESIGN_NAMES)
+    for name in DESIGN_NAMES:
+        shown = f"](diagrams/figures/concept-{name}.svg)"
+        assert shown in text
+        assert shown in (DOCS / f"{chapter(name)}.md").read_text(encoding="utf-8")
     assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn
 
 
@@ -120,21 +124,11 @@ def test_costs_of_a_rolling_restart_on_the_page_equal_librdkafkas_on_kafka():
     assert unowned["delayed"] == max(unowned.values())
 
 
-def test_the_steps_on_the_page_show_what_is_typical_of_each_design():
-    steps = {design: places("coordinators")[f"steps-{design}"] for design in COORDINATED}
+def test_the_steps_of_a_restart_show_what_is_typical_of_each_design():
+    steps = {design: places(chapter(design))[f"steps-{design}"] for design in STEPS_OF_A_RESTART}
     triggers = {design: re.findall(r"^\*[\w.]+: ([\w-]+)\*$", text, re.MULTILINE) for design, text in steps.items()}
-    assert triggers == {
-        "server": ["stop-command"],
-        "eager": ["group-rebalancing"],
-        "static": ["subscribe"],
-        "cooperative": ["group-rebalancing", "partitions-revoked"],
-        "delayed": ["group-rebalancing", "group-rebalancing", "scheduled"],
-        "consumer": ["subscribe", "target-changed", "target-changed"],
-    }
-    stops = [design for design, text in steps.items() if "stops delivering" in text]
-    assert stops == ["server", "eager", "cooperative", "consumer"]
-    assert ", keeps orders" in steps["cooperative"]
-    assert "*has nothing to deliver*" in steps["consumer"]
+    assert triggers == {"static": ["subscribe"], "delayed": ["group-rebalancing", "group-rebalancing", "scheduled"]}
+    assert not [design for design, text in steps.items() if "stops delivering" in text]
     assert [steps["static"].count(api) for api in ("`JoinGroup` to", "`SyncGroup` to")] == [1, 1]
 
 

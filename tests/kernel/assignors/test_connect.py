@@ -119,6 +119,18 @@ def test_incomplete_round_is_dropped():
     assert cluster.shown() == {"C1": "P0 P3", "C3": "P1 P2"}
 
 
+def test_workers_that_return_together_share_what_was_lost():
+    """KAFKA-10413: one of them got everything."""
+    cluster = seed_002()
+    lost = {worker: cluster.running.pop(worker) for worker in ("C2", "C3")}
+    assert cluster.round(0).delay_ms == FIVE_MINUTES
+    cluster.running |= dict.fromkeys(lost, frozenset())
+    assert not moved(cluster.round(60_000))
+    cluster.round(FIVE_MINUTES)
+    assert sorted(len(cluster.running[worker]) for worker in lost) == [1, 1]
+    assert cluster.running["C2"] | cluster.running["C3"] == lost["C2"] | lost["C3"]
+
+
 def test_units_lost_without_a_worker_are_assigned_at_once():
     """A message was lost, not a worker: KAFKA-9848."""
     cluster = seed_002()

@@ -18,6 +18,7 @@ from coordinator.groups.placement import partition_of
 from coordinator.membership.classic.member import MemberState
 from coordinator.service.mount import mount
 from kernel.client.connection import BrokerConnection
+from kernel.platform.ports import free_ports
 from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -216,6 +217,29 @@ async def test_auto_commit_covers_delivered_records_before_a_rebalance_and_at_cl
         assert not second.records
         await second.close()
         assert {event["outcome"] for event in second.tracer.of("commit_answered")} == {"accepted"}
+
+
+async def test_close_while_the_broker_is_away_commits_and_leaves_when_it_is_back(
+    chroot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.client.member_runner.LEAVE_TIMEOUT_MS", 60_000)  # the broker may be slow to start
+    port = {"port": str(free_ports(1)[0])}
+    async with running_broker(chroot, tmp_path, settings=port, mount=(mount,)) as broker:
+        await create_topics(broker, {"t": 4})
+        member = await eager(bootstrap_of(broker), settings={"auto.commit.interval.ms": "60000"}).begin({"t": 1})
+        await shared_out([member], EVERYTHING)
+        async with producing(bootstrap_of(broker)) as producer:
+            await producer.send("t", 5)
+            await until(lambda: len(member.records) == 20, 60, "20 records")
+    await until(lambda: not member.consumer.places()[0].coordinator, 60, "the coordinator to be missed")
+    closing = asyncio.create_task(member.close())
+    streams = member.consumer._streams  # type: ignore[attr-defined]  # nothing else shows that it closes
+    await until(lambda: streams[0].member.state is MemberState.CLOSING, 60, "the close")
+    async with running_broker(chroot, tmp_path, settings=port, mount=(mount,)):
+        await closing
+    answered = member.tracer.of("commit_answered")
+    assert {(event["offset"], event["outcome"]) for event in answered} == {(5, "accepted")}
+    assert [e["error"] for e in member.tracer.of("request_answered") if e["api"] == "LeaveGroup"] == [""]
 
 
 async def test_fetcher_stops_reading_ahead_without_polls(chroot: str, tmp_path: Path) -> None:

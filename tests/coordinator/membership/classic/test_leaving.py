@@ -8,9 +8,10 @@ import pytest
 
 from coordinator.membership.classic import effects, events
 from coordinator.membership.classic.events import GroupMember
-from coordinator.membership.classic.member import MemberState
-from coordinator.membership.effects import Fail, FindCoordinator, Identity, Lose, Revoke
+from coordinator.membership.classic.member import MemberState, deadline
+from coordinator.membership.effects import AbandonCoordinator, Fail, FindCoordinator, Identity, Lose, Revoke
 from coordinator.membership.events import Closed, CoordinatorUnknown, Event, Stopped, Ticked
+from kernel.clock import NS_PER_MS
 from tests.coordinator.membership.classic.membership import P0, P1, SETTINGS, Talk
 
 STATIC = replace(SETTINGS, instance_id="web-1")
@@ -79,6 +80,26 @@ def test_subscription_during_an_unsubscribe_joins_after_it():
     talk.say(Stopped())
     assert talk.poll() == (effects.SendJoin(talk.member.stamp, ""),)
     assert talk.last("rebalance_started").fields == {"trigger": "subscribe"}
+
+
+def test_close_looks_for_the_coordinator_until_the_last_commit_has_it():
+    """ConsumerCoordinator.close of 4.1.1 commits, and looks the coordinator up for that as often as it has time."""
+    talk = Talk().stable()
+    talk.refused("Heartbeat", "NOT_COORDINATOR")
+    talk.say(CoordinatorUnknown("nobody"))
+    talk.say(Closed())
+    assert talk.say(Ticked()) == ()  # before the backoff is over
+    due_ns = deadline(talk.member)
+    assert due_ns is not None
+    talk.clock.advance_ms((due_ns - talk.clock.monotonic_ns()) // NS_PER_MS)
+    assert talk.say(Ticked()) == (FindCoordinator(),)
+    assert talk.say(Ticked()) == ()
+    talk.found(2)
+    assert deadline(talk.member) is None
+    assert talk.refused("OffsetCommit", "NOT_COORDINATOR") == (AbandonCoordinator(), FindCoordinator())
+    talk.found(1)
+    assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
+    assert talk.state is MemberState.LEFT
 
 
 def test_close_while_it_unsubscribes_leaves_once():

@@ -354,9 +354,9 @@ def test_commit_error_that_concerns_only_its_caller_is_not_an_event():
         assert reaction("OffsetCommit", error, stamp=1, sent_ns=0) is None
 
 
-def test_states_with_an_identity_are_the_ones_that_tick():
+def test_states_with_an_identity_are_the_ones_that_tick_and_those_that_look_for_the_coordinator():
     ticking = {state for state, row in TABLE.items() if Ticked in row}
-    assert ticking == ALIVE | {MemberState.SEEKING}
+    assert ticking == ALIVE | {MemberState.SEEKING, MemberState.CLOSING}
 
 
 def test_event_that_a_row_does_not_name_changes_nothing():
