@@ -40,11 +40,17 @@ def page() -> str:
 def figure(machine: Machine) -> str:
     """The picture; folded, the cards of the states, and the moves as a table."""
     alt_text = f"{machine.title}: its {len(machine.states)} states and the moves between them"
-    states = markdown_table(("state", "what it is"), [(f"**{each.name}**", each.says) for each in machine.states])
+    states = markdown_table(("state", "what it is"), [(f"**{state.name}**", _is(state)) for state in machine.states])
     moves = markdown_table(("leads to", "from", "when"), list(_rows(machine)))
     cards = f"![{alt_text}, with every reason, as in the table below](diagrams/figures/machine-{machine.name}.svg)"
     shown = f"![{alt_text}, each with its main reason](diagrams/figures/map-{machine.name}.svg)"
     return f"{shown}\n\n{folded('Every state and every reason', cards, moves, states)}"
+
+
+def _is(state: State) -> str:
+    says = f"{state.note}: {state.says}" if state.note else state.says
+    asked = "; ".join(said for heading, said in state.facts if heading == "asks")
+    return f"{says}: {asked}" if asked else says
 
 
 def _rows(machine: Machine) -> Iterable[tuple[str, str, str]]:
