@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.generators import (
     assign_blocks,
     checks_page,
+    choice_page,
     concept_pictures,
     fault_page,
     large_page,
@@ -14,6 +15,7 @@ from docs.generators import (
     offset_picture,
     phases_page,
     reconciliation_page,
+    recorded_page,
     settings_page,
     simulation_page,
     table_pages,
@@ -33,7 +35,9 @@ GENERATORS = (
     concept_pictures,
     phases_page,
     reconciliation_page,
+    recorded_page,
     simulation_page,
+    choice_page,
 )
 
 
