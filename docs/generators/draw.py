@@ -28,7 +28,7 @@ from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
 from docs.generators.coordinator_tables import TABLES
 from docs.generators.pages import DOCS, chapter, filled
-from kernel.designs import COORDINATED, DESIGN_NAMES, STATIC, ZOOKEEPER
+from kernel.designs import COORDINATED, DESIGN_NAMES, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,11 +45,12 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
     ),
 }
-#: The design of which a restart is shown step by step, and the member shown; `four-phases.md` has joins.
-STEPS_OF_A_RESTART = (STATIC, "m1.2")
+#: Designs of which a restart is shown step by step, with the member shown; `four-phases.md` has joins.
+STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "zookeeper-consumer": {
+        "rebalance": rebalance_table.steps,
         "rebalance-options": rebalance_table.options,
         "offset-names": offset_picture.names_table,
         "offset-life": offset_picture.life_table,
@@ -149,8 +150,8 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
     }
     if design == ZOOKEEPER:
         return {**drawn, "steps": partial(steps, runs, "m1")}
-    if design == STEPS_OF_A_RESTART[0]:
-        drawn[f"steps-{design}"] = partial(restart_steps, runs, *STEPS_OF_A_RESTART)
+    if design in STEPS_OF_A_RESTART:
+        drawn[f"steps-{design}"] = partial(restart_steps, runs, design, STEPS_OF_A_RESTART[design])
     return drawn
 
 

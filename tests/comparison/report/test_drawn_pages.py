@@ -13,10 +13,10 @@ from comparison.results.run import Change
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators import concept_pictures, reconciliation_page
 from docs.generators.coordinator_tables import TABLES, changes, restarts
-from docs.generators.draw import COMMANDS, FROM_CODE, Runs, fillings, pages
+from docs.generators.draw import COMMANDS, FROM_CODE, STEPS_OF_A_RESTART, Runs, fillings, pages
 from docs.generators.history_picture import PICTURE, picture
 from docs.generators.pages import DOCS, chapter
-from kernel.designs import COORDINATED, DESIGN_NAMES, STATIC
+from kernel.designs import COORDINATED, DESIGN_NAMES
 from tests.support.runs.results import change, counted, run
 
 README, RESULTS = DOCS.parent / "README.md", DOCS / "results.md"
@@ -124,11 +124,12 @@ def test_costs_of_a_rolling_restart_on_the_page_equal_librdkafkas_on_kafka():
     assert unowned["delayed"] == max(unowned.values())
 
 
-def test_the_steps_of_a_restart_are_one_join_and_one_sync_and_nobody_stops():
-    steps = places(chapter(STATIC))[f"steps-{STATIC}"]
-    assert re.findall(r"^\*[\w.]+: ([\w-]+)\*$", steps, re.MULTILINE) == ["subscribe"]
-    assert "stops delivering" not in steps
-    assert [steps.count(api) for api in ("`JoinGroup` to", "`SyncGroup` to")] == [1, 1]
+def test_the_steps_of_a_restart_show_what_is_typical_of_each_design():
+    steps = {design: places(chapter(design))[f"steps-{design}"] for design in STEPS_OF_A_RESTART}
+    triggers = {design: re.findall(r"^\*[\w.]+: ([\w-]+)\*$", text, re.MULTILINE) for design, text in steps.items()}
+    assert triggers == {"static": ["subscribe"], "delayed": ["group-rebalancing", "group-rebalancing", "scheduled"]}
+    assert not [design for design, text in steps.items() if "stops delivering" in text]
+    assert [steps["static"].count(api) for api in ("`JoinGroup` to", "`SyncGroup` to")] == [1, 1]
 
 
 def test_only_members_that_stop_everything_stall_on_the_page():
