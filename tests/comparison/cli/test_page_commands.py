@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[3]
 PAGES = (
     "README",
     *(f"docs/{name}" for name in ("sources", "history", "results", "own-scenarios", "fuzzing", "settings", "choosing")),
+    *(f"docs/{name}" for name in ("which-design", "weaknesses", "coordinator-weaknesses", "added-partitions")),
+    *(f"docs/{name}" for name in ("concepts", "assignment", "consumer-protocol", "by-hand", "comparisons", "sweeps")),
 )
 COMMANDS = [
     pytest.param(command, id=f"{page}: {command}")
