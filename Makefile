@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 ORIGINALS := $(VENV)/.installed-originals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test classes second-python test-faults test-containers test-originals test-long lint bench docs draw pictures names tutorial clean
+.PHONY: help setup compare test classes second-python test-faults test-containers test-originals test-long lint bench docs draw pictures recordings names tutorial clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ draw: setup  ## redraw the diagrams and tables in docs/ from new runs
 
 pictures: setup  ## take the README's pictures again, of new runs (needs Chromium)
 	$(BIN)/python -m docs.generators.pictures $(ARGS)
+
+recordings: setup  ## record the reports and tours that the site shows again (needs Chromium; ARGS=split-brain: one)
+	$(BIN)/python -m docs.generators.recordings $(ARGS)
 
 names: setup  ## rewrite the pages and figures that are made from the code (docs/generators)
 	$(BIN)/python -m docs.generators

@@ -16,10 +16,10 @@ from coordinator.client.calls import GroupCalls
 from coordinator.client.consumer.calls import Kip848Calls
 from coordinator.client.consumer.setting_table import KNOWN_ELSEWHERE as KNOWN_BEYOND_KIP848
 from coordinator.client.consumer.settings import Kip848ConsumerConfig, refuse
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.server.calls import ServerCalls
 from coordinator.client.server.setting_table import KNOWN_ELSEWHERE
 from coordinator.client.server.settings import ServerConsumerConfig
-from coordinator.client.setting_table import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.designs import CLASSIC, CONSUMER, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError

@@ -85,8 +85,11 @@ KAFKA_SETTINGS = (
         6000,
         1,
         "how long ZooKeeper waits for a silent member",
-        advice="Longer than the longest garbage collection pause: a shorter one costs the member its partitions. As "
-        "long as it is, a dead member's partitions stand still. ZooKeeper itself bounds it to 2 to 20 ticks.",
+        advice=(
+            "Make it longer than the longest garbage collection pause, which otherwise costs the member its "
+            "partitions. The partitions of a dead member stand still for as long. ZooKeeper itself bounds it to 2 to "
+            "20 ticks."
+        ),
         see=("rebalance.backoff.ms", "rebalance.max.retries", "session.timeout.ms"),
         shown_by="run crash --design zookeeper --set zookeeper.session.timeout.ms=6000 --set rebalance.backoff.ms=2000",
     ),
@@ -95,7 +98,7 @@ KAFKA_SETTINGS = (
         None,
         1,
         "timeout of the first connection; default: the session timeout",
-        advice="No reason to change it. Longer, if ZooKeeper starts together with its consumers.",
+        advice="No reason to change it, unless ZooKeeper starts together with its consumers: then make it longer.",
         see=("zookeeper.session.timeout.ms",),
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
@@ -138,8 +141,10 @@ KAFKA_SETTINGS = (
         form="range or roundrobin",
         kafka={"0.8.2": "range"},
         until=LAST_RELEASE,
-        advice="The same in all members: each one decides by itself, so members with different strategies claim the "
-        "same partitions. To change it, stop the whole group.",
+        advice=(
+            "Give all members the same one: each decides by itself, so members with different strategies claim the "
+            "same partitions. To change it, stop the whole group."
+        ),
         see=("roundrobin.release",),
         source="KAFKA-687, KAFKA-2434",
         shown_by="run join --design zookeeper --set partition.assignment.strategy=roundrobin",
@@ -174,8 +179,10 @@ KAFKA_SETTINGS = (
         valid=one_of("smallest", "largest"),
         kafka={"0.8": "largest"},
         until=LAST_RELEASE,
-        advice="With largest, records that come before a partition's first commit are skipped without a word. Later "
-        "consumers call the two earliest and latest.",
+        advice=(
+            "With largest, records that come before a partition's first commit are skipped silently. Later consumers "
+            "call the two earliest and latest."
+        ),
         see=("offsets.retention.minutes",),
         shown_by=f"{_BY_HAND} --set auto.offset.reset=smallest",
     ),
@@ -187,7 +194,9 @@ KAFKA_SETTINGS = (
         valid=one_of("zookeeper", "kafka"),
         kafka={"0.8.2": "zookeeper"},
         until=LAST_RELEASE,
-        advice="On the way to the consumers of 0.9: first kafka with dual.commit.enabled=true in a rolling restart.",
+        advice=(
+            "To migrate to the consumers of 0.9, first set kafka and dual.commit.enabled=true in a rolling restart."
+        ),
         see=("dual.commit.enabled",),
         source="KAFKA-1012",
         shown_by="run offset-migration --design eager",
@@ -196,7 +205,10 @@ KAFKA_SETTINGS = (
         name="dual.commit.enabled",
         parse=boolean,
         default=None,
-        doc="with offsets.storage=kafka: start from the larger stored offset, commit to both; default there: true",
+        doc=(
+            "with offsets.storage=kafka, where the default is true: start from the larger stored offset, and commit to "
+            "both"
+        ),
         kafka={"0.8.2": None},
         until=LAST_RELEASE,
         advice="Keep it until every member of the group stores its offsets in Kafka.",
@@ -210,8 +222,10 @@ KAFKA_SETTINGS = (
         0,
         "retries of a commit to Kafka while closing; fetching offsets is retried forever",
         kafka={"0.8.2": 5},
-        advice="More, if a shutdown must not repeat records although the broker that keeps the offsets is just "
-        "being replaced; each costs offsets.channel.backoff.ms of the shutdown.",
+        advice=(
+            "Raise it if a shutdown must not lose its commit while the broker that keeps the offsets is being "
+            "replaced; each retry prolongs the shutdown by offsets.channel.backoff.ms."
+        ),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.commit.max.retries=1",
     ),
@@ -221,8 +235,10 @@ KAFKA_SETTINGS = (
         0,
         "wait before a retry of offsets in Kafka",
         kafka={"0.8.2": 1000},
-        advice="About the time in which another broker takes the offsets over; shorter only repeats requests that "
-        "fail.",
+        advice=(
+            "Make it about as long as another broker needs to take the offsets over; a shorter one only repeats "
+            "requests that fail."
+        ),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.backoff.ms=200",
     ),
@@ -232,8 +248,10 @@ KAFKA_SETTINGS = (
         1,
         "timeout of requests to the broker that keeps the offsets",
         kafka={"0.8.2": 10_000},
-        advice="Lower it if a silent broker of the offsets must not hold up commits for so long; below the time of "
-        "a busy broker, commits are sent twice.",
+        advice=(
+            "Lower it if a broker that hangs must not hold up commits for so long; if it is less than a busy broker "
+            "needs, commits are sent twice."
+        ),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.socket.timeout.ms=3000",
     ),
@@ -242,8 +260,7 @@ KAFKA_SETTINGS = (
         -1,
         -1,
         "an iterator that gets no message for this long raises; -1: never",
-        advice="Set it when the application has to look at something else now and then; it may iterate again "
-        "afterwards.",
+        advice="Set it if the application has something else to do now and then; it may iterate again afterwards.",
         shown_by=f"{_BY_HAND} --set consumer.timeout.ms=60000",
     ),
     Setting(
@@ -272,7 +289,7 @@ KAFKA_SETTINGS = (
         1_048_576,
         1,
         "maximum bytes of one partition in one fetch",
-        advice="At least the brokers' message.max.bytes: a larger message stops its partition for good.",
+        advice="Keep it at or above the brokers' message.max.bytes: a larger message stops its partition for good.",
         see=("message.max.bytes", "max.partition.fetch.bytes"),
         shown_by="run join --design zookeeper --set fetch.message.max.bytes=65536",
     ),
@@ -281,7 +298,7 @@ KAFKA_SETTINGS = (
         1,
         0,
         "a fetch waits until there are this many bytes",
-        advice="More makes fewer and fuller fetches, and records come up to fetch.wait.max.ms later.",
+        advice="A higher value makes fewer and fuller fetches, and delays records by up to fetch.wait.max.ms.",
         see=("fetch.wait.max.ms",),
         shown_by="run join --design zookeeper --set fetch.min.bytes=10000",
     ),
@@ -290,7 +307,7 @@ KAFKA_SETTINGS = (
         100,
         0,
         "how long a fetch waits for fetch.min.bytes",
-        advice="Not above socket.timeout.ms: then every empty fetch would time out, so it is refused.",
+        advice="A value above socket.timeout.ms is refused, since every empty fetch would time out.",
         see=("fetch.min.bytes", "socket.timeout.ms", "fetch.max.wait.ms"),
         shown_by="run join --design zookeeper --set fetch.wait.max.ms=1000",
     ),
@@ -309,7 +326,7 @@ KAFKA_SETTINGS = (
         200,
         0,
         "wait between two searches for leaders",
-        advice="How soon reading goes on after a broker has died, once another one leads its partitions.",
+        advice="It decides how soon reading goes on after a broker has died, once another one leads its partitions.",
         shown_by="run coordinator-failover --design zookeeper --set refresh.leader.backoff.ms=1000",
     ),
     _integer(
@@ -317,8 +334,10 @@ KAFKA_SETTINGS = (
         30_000,
         1,
         "timeout of requests to brokers",
-        advice="How long partitions of a broker that hangs stand still before another leader is looked for. Above "
-        "fetch.wait.max.ms, or fetches time out.",
+        advice=(
+            "The partitions of a broker that hangs stand still for this long before another leader is looked for. Keep "
+            "it above fetch.wait.max.ms, or fetches time out."
+        ),
         see=("fetch.wait.max.ms", "request.timeout.ms"),
         shown_by="run coordinator-failover --design zookeeper --set socket.timeout.ms=3000",
     ),
@@ -327,7 +346,7 @@ KAFKA_SETTINGS = (
         65_536,
         1,
         "receive buffer requested for connections to brokers",
-        advice="No reason to change it on one machine; larger for a link with long round trips and much bandwidth.",
+        advice="No reason to change it on one machine; raise it for a link with long round trips and much bandwidth.",
         shown_by="run join --design zookeeper --set socket.receive.buffer.bytes=8192",
     ),
     Setting(

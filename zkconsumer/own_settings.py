@@ -35,9 +35,11 @@ _BEHAVIOURS = (
     _word(
         "kafka.release",
         ("0.8.2", "1.1"),
-        "the consumer to behave as: 0.8.2, or 1.1 in everything that differs, also as default of the next four",
-        advice="0.8.2, unless you compare with consumers of a later release; then 1.1 in all members, since round "
-        "robin and registration differ.",
+        "the release to behave as; 1.1 also changes the defaults of roundrobin.release and three more",
+        advice=(
+            "Leave it at 0.8.2, unless you compare with consumers of a later release; then set 1.1 in all members, "
+            "since round robin and registration differ."
+        ),
         see=(
             "rebalance.retries.while.closing",
             "roundrobin.release",
@@ -50,7 +52,10 @@ _BEHAVIOURS = (
         name="rebalance.retries.while.closing",
         parse=boolean,
         default=True,
-        doc="a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: for the running attempt (1.1)",
+        doc=(
+            "a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: only for the running attempt "
+            "(1.1)"
+        ),
         advice="Choose false when many members leave at once: 50 took 22 to 51 s with 0.8.2.2, half a second with "
         "1.1.1.",
         see=("kafka.release",),
@@ -61,7 +66,7 @@ _BEHAVIOURS = (
         "roundrobin.release",
         ("0.8.2", "1.1"),
         "round robin of 0.8.2 (equal subscriptions only) or of 1.1 (any; another order of partitions)",
-        advice="The same in all members. With 0.8.2 and unequal subscriptions nobody owns anything.",
+        advice="Give all members the same one. With 0.8.2 and unequal subscriptions nobody owns anything.",
         see=("partition.assignment.strategy", "kafka.release"),
         source="KAFKA-2434",
         shown_by="run mixed-subscriptions --design zookeeper --set partition.assignment.strategy=roundrobin "
@@ -81,8 +86,10 @@ _BEHAVIOURS = (
         "registration.conflict",
         ("wait", "fail"),
         "if another session holds our id: wait for its end, retrying every session timeout (0.8.2), or fail (1.1)",
-        advice="wait, if a process may be back before its old session has ended; with fail, its start ends with an "
-        "error instead.",
+        advice=(
+            "Choose wait if a process may be back before its old session has ended; with fail, its start ends with an "
+            "error."
+        ),
         see=("consumer.id", "kafka.release"),
         source="KAFKA-992, KAFKA-1387",
         shown_by="consume --design zookeeper --group g --topic orders --set consumer.id=first "
@@ -102,7 +109,7 @@ _BEHAVIOURS = (
         ("java", "soon"),
         "wait before connecting to ZooKeeper again: java (0.1 to 1.1 s at random, with one server 1.1 to 2.1 s, as "
         "the Java client of the original) or soon (at most 0.1 s, as kazoo)",
-        advice="With soon, a member that was paused delivers for less long what others own by then.",
+        advice="With soon, a member that was paused delivers what others own by then for a shorter time.",
         shown_by="run pause --design zookeeper --set zookeeper.reconnect=soon",
     ),
     _word(
@@ -118,7 +125,7 @@ _FIXES = (
     _fix(
         "claim.before.offsets",
         "read offsets after the claim, so that no other member can commit in between",
-        advice="Costs nothing but that claims are given back when offsets cannot be read.",
+        advice="Costs nothing, except that claims are given back when offsets cannot be read.",
         shown_by=f"{_JOIN} fix.claim.before.offsets=true",
     ),
     _fix(

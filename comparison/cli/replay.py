@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from comparison.replay.captions import Caption
     from comparison.report.export.stream import Stream
 
 REPLAY = "replay.html"
@@ -30,23 +31,28 @@ def write_replay(
 
     Raises `UserError`, and OSError when the file cannot be written.
     """
+    if output is None and len(folders) > 1:
+        raise UserError("several runs were given. Say with -o where their replay goes")
+    text = replay_of(folders, read_captions(captions) if captions else (), designs)
+    home = output or folders[0] / REPLAY
+    with whole_file(home, named=output is not None) as file:
+        file.write_text(text, encoding="utf-8")
+    return home
+
+
+def replay_of(
+    folders: Sequence[Path], captions: Sequence[Caption] = (), designs: Sequence[str] | None = None, *, title: str = ""
+) -> str:
+    """The replay of the runs below these folders, of these designs or all. Raises `UserError`."""
     # Slow imports (Jinja), of which no other command needs any.
     from comparison.replay.page import replay
 
-    if output is None and len(folders) > 1:
-        raise UserError("several runs were given. Say with -o where their replay goes")
-    told = read_captions(captions) if captions else ()
     found = [_stream(run) for run in dict.fromkeys(run for folder in folders for run in _runs(folder))]
     chosen = [stream for stream, _ in found if designs is None or stream.design in designs]
     if not chosen:
         there = ", ".join(dict.fromkeys(each.design for each, _ in found))
         raise UserError(f"no run of {', '.join(designs or ())}. There are runs of {there}")
-    damage = [line for _, lines in found for line in lines]
-    text = replay(columns_of(chosen), told, damage)
-    home = output or folders[0] / REPLAY
-    with whole_file(home, named=output is not None) as file:
-        file.write_text(text, encoding="utf-8")
-    return home
+    return replay(columns_of(chosen), captions, [line for _, lines in found for line in lines], title=title)
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -16,12 +16,22 @@ PARTS = ("", "glance", "counters", "lanes", "members", "coordinator", "znodes", 
 CAPTIONS_MAX, TEXT_MAX = 200, 2000
 
 
-class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Seen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that comes while a caption is shown, and is ticked then."""
+
+    at: float  #: as of a caption
+    text: str
+
+
+class Caption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Shown from its moment until the next one's."""
 
     at: float  #: seconds since the first change or fault, as the report counts; negative before it
-    text: str
+    text: str  #: commands stand in backquotes
     part: str = ""  #: one of PARTS
+    title: str = ""
+    look: str = ""  #: what to look at
+    seen: tuple[Seen, ...] = ()
 
 
 def read_captions(path: Path) -> tuple[Caption, ...]:
@@ -45,5 +55,6 @@ def require_captions(captions: list[Caption], where: str) -> None:
     for each in captions:
         if each.part not in PARTS:
             raise UserError(f"{where}: no part {each.part!r}. Use one of {', '.join(PARTS[1:])}, or none")
-        if not each.text or len(each.text) > TEXT_MAX:
+        texts = [each.text, each.title, each.look, *(seen.text for seen in each.seen)]
+        if not each.text or sum(map(len, texts)) > TEXT_MAX:
             raise UserError(f"{where}: a caption has 1 to {TEXT_MAX} characters")

@@ -55,11 +55,12 @@ def replay(
     captions: Sequence[Caption] = (),
     damage: Sequence[str] = (),
     *,
+    title: str = "",
     bytes_max: int = BYTES_MAX,
 ) -> str:
     """The whole file. `damage` says what of the traces could not be used. Raises `UserError` if it is too much."""
     for detail in DETAILS:
-        text = _page(columns, captions, damage, detail)
+        text = _page(columns, captions, damage, detail, title)
         if len(text.encode()) <= bytes_max:
             return text
     raise UserError(
@@ -68,7 +69,9 @@ def replay(
     )
 
 
-def _page(columns: Sequence[Column], captions: Sequence[Caption], damage: Sequence[str], detail: Detail) -> str:
+def _page(
+    columns: Sequence[Column], captions: Sequence[Caption], damage: Sequence[str], detail: Detail, title: str
+) -> str:
     groups = [_folded(each, detail) for each in columns]
     script = _script()
     change_ms = columns[0].change_ms
@@ -80,7 +83,8 @@ def _page(columns: Sequence[Column], captions: Sequence[Caption], damage: Sequen
             script=Markup(script),  # ours
             style=Markup(_style()),
             **PALETTE,
-            title=printable_all(", ".join(dict.fromkeys(each.label for each in columns))),
+            title=printable_all(title),
+            groups=printable_all(", ".join(dict.fromkeys(each.label for each in columns))),
             about=printable_all([each.about for each in columns]),
             notes=printable_all(_notes(columns, groups, detail, damage)),
             data=_packed(columns, groups, captions),

@@ -32,7 +32,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "converge_ms": Metric(
             "ms",
-            "longest time from a change to every partition owned once",
+            "longest time from a change until every partition had one owner",
             "settled after, ms (worst)",
             AS_MEDIAN,
             is_always_shown=True,
@@ -41,7 +41,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "converge_healed_ms": Metric(
             "ms",
-            "the same, of a fault from its end on; 0: it had settled by then. Only where a fault ended",
+            "the same from the end of a fault on, if a fault ended; 0: it had settled by then",
             "settled after the heal, ms (worst)",
             AS_MEDIAN,
             of=CHANGES,
@@ -80,7 +80,12 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             glance=PRICE,
         ),
         "standstill_partition_s": Metric(
-            "s", "such times of all partitions", "all of them, partition-s", AS_MEDIAN, is_part=True, of=STRETCH
+            "s",
+            "the sum of such times of all partitions",
+            "all of them, partition-s",
+            AS_MEDIAN,
+            is_part=True,
+            of=STRETCH,
         ),
         "left_unnamed": Metric(
             "",
@@ -131,7 +136,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "balance": Metric(
             "",
-            "the most partitions of a member less the fewest, after the change where it was largest",
+            "the most partitions of one member less the fewest of one, after the change where that was largest",
             "most partitions less fewest",
             ALWAYS,
             of=CHANGES,
@@ -153,7 +158,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "dip_records": Metric(
             "records",
-            "the most that fewer were delivered since then than at the rate before",
+            "how many records fewer than at the rate before had been delivered since then, at most",
             "records fewer, at most",
             AS_MEDIAN,
             of=CHANGES,
@@ -161,7 +166,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "break_even_s": Metric(
             "s",
-            "time until as many were delivered as at the rate before",
+            "time until as many records had been delivered as at the rate before",
             "made up for after, s",
             AS_MEDIAN,
             is_part=True,
@@ -183,18 +188,18 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             is_part=True,
             glance=HARM,
         ),
-        "attempts": Metric("", "attempts in them", "attempts", AS_MEDIAN, is_part=True),
+        "attempts": Metric("", "attempts in these rebalances", "attempts", AS_MEDIAN, is_part=True),
         "attempts_failed": Metric("", "attempts that failed", "failed", is_part=True),
         "poll_overdue": Metric(
             "",
             "times that members left their group because they had not polled for max.poll.interval.ms; in consumer "
-            "those after which they came back",
+            "only if they came back",
             "max.poll.interval.ms passed",
         ),
         "rebalance_overdue": Metric(
             "",
-            "times that a coordinator removed a member that took longer in a rebalance than it waits: "
-            "max.poll.interval.ms of the members, or group.server.rebalance.timeout.ms",
+            "times that a coordinator removed a member that took longer in a rebalance than it waits "
+            "(max.poll.interval.ms, or group.server.rebalance.timeout.ms)",
             "removed in a rebalance",
         ),
         "notifications": Metric("", "watch events delivered to members", "notifications"),
@@ -243,14 +248,14 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "skipped": Metric(
             "records",
-            "records that came after the group and were never delivered, because auto.offset.reset began behind them",
+            "records that came after the group and were never delivered, because auto.offset.reset began after them",
             "skipped by a reset",
             is_part=True,
             glance=HARM,
         ),
         "old_offsets_used": Metric(
             "",
-            "partitions of a recreated topic that the group began at an offset committed of the topic before",
+            "partitions of a recreated topic that the group began at an offset of the deleted one",
             "begun at an old topic's offset",
             glance=HARM,
         ),
@@ -280,10 +285,16 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "refused": Metric("", "commits that the authority refused", "commits refused", more_is_worse=False),
         "started_behind": Metric(
-            "", "deliveries that started behind an accepted commit", "started behind a commit", glance=HARM
+            "",
+            "deliveries that started below an offset that had been committed",
+            "started behind a commit",
+            glance=HARM,
         ),
         "reset_behind": Metric(
-            "", "positions that auto.offset.reset set behind an accepted commit", "by a reset", is_part=True
+            "",
+            "positions that auto.offset.reset set below an offset that had been committed",
+            "by a reset",
+            is_part=True,
         ),
         "fenced": Metric(
             "",
@@ -292,7 +303,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             more_is_worse=False,
         ),
         "final_read": Metric("", "partitions whose committed offset was read at the end", more_is_worse=False),
-        "final_behind": Metric("", "of these, behind the last accepted commit"),
+        "final_behind": Metric("", "of these, below what was committed last"),
         "final_beyond": Metric("", "of these, beyond the end of the log"),
         "misdirected": Metric("", "requests refused by a broker that was not the group's coordinator"),
         "dropped": Metric(

@@ -121,7 +121,7 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         "reading goes on where it was committed",
-        "Who takes over a partition begins at its committed offset, and no committed offset was lost.",
+        "Whoever takes over a partition begins at its committed offset, and no committed offset was lost.",
         {"started_behind": "started behind a commit"},
         {
             "reset_behind": "reset behind a commit",
@@ -143,7 +143,7 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         "no member gives up",
-        "No member gave up a rebalance, so that its application got an error; that it was refused is another promise.",
+        "No member gave up a rebalance, so that its application got an error; refusals are another promise.",
         {},
         {},
         ("nobody gives up", "outlasts the session"),
@@ -151,7 +151,7 @@ PROMISES: tuple[Promise, ...] = (
     ),
     Promise(
         "every member gets in",
-        "The group refused no member, except by its limit of members, or for the instance id of another one.",
+        "The group refused no member, except for its limit of members, or for another member's instance id.",
         {},
         {},
         ("nobody is refused",),

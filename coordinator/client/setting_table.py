@@ -1,7 +1,7 @@
 """The settings of a classic consumer: names, Kafka's defaults by release, and what there is to know about them.
 
-Kafka's settings that we do not implement are in `KAFKA_CONSUMER_SETTINGS`; using one causes a warning. This module
-imports neither sockets nor message schemas, so that a command can list the settings at once.
+This module imports neither sockets nor message schemas, so that a command can list the settings at once. Kafka's
+settings that we do not implement are in `kafka_settings`.
 
 Source: ConsumerConfig.java of kafka-clients 0.9.0.0 to 4.1.1; DistributedConfig.java of Connect for the delay.
 """
@@ -117,9 +117,12 @@ _ALL = (
         1,
         "a member without heartbeats for this long is considered dead",
         kafka={"0.9": 30_000, "0.10.1": 10_000, "3.0": 45_000},
-        advice="At least three heartbeats, and within the brokers' bounds. Shorter: a dead member's partitions stand "
-        "still for less long. Longer: a pause or a lost link costs nobody its place. For static members, longer than "
-        "a restart takes; longer than the brokers' ZooKeeper session, so that the group outlives its coordinator.",
+        advice=(
+            "Make it three heartbeats or more, within the brokers' bounds. With a shorter one, a dead member's "
+            "partitions stand still for less time; with a longer one, a pause or a lost link costs nobody its place. "
+            "Make it longer than the brokers' ZooKeeper session, so that the group outlives its coordinator, and for "
+            "static members longer than a restart takes."
+        ),
         see=("heartbeat.interval.ms", "group.min.session.timeout.ms", "max.poll.interval.ms", "group.instance.id"),
         source="KIP-62, KIP-735",
         shown_by="run crash --design eager --set session.timeout.ms=6000 --set heartbeat.interval.ms=2000",
@@ -129,8 +132,10 @@ _ALL = (
         3_000,
         1,
         "time between two heartbeats",
-        advice="A third of session.timeout.ms or less, so that two lost heartbeats are no death. It is also how late "
-        "a member may learn of a rebalance. A value that is not below session.timeout.ms is refused.",
+        advice=(
+            "Make it a third of session.timeout.ms or less, so that a member survives two lost heartbeats. It may also "
+            "learn of a rebalance this much later. A value that is not below session.timeout.ms is refused."
+        ),
         see=("session.timeout.ms",),
         shown_by="run join --design eager --set heartbeat.interval.ms=300",
     ),
@@ -140,9 +145,11 @@ _ALL = (
         1,
         "a member without polls for this long leaves the group",
         kafka={"0.10.1": 300_000},
-        advice="Above the slowest batch: max.poll.records times the slowest record. A rebalance waits this long for a "
-        "busy member: the whole group in the classic designs, in consumer only those that get its partitions. Prefer "
-        "smaller batches.",
+        advice=(
+            "Keep it above the slowest batch: max.poll.records times the slowest record. A rebalance waits this long "
+            "for a busy member: the whole group in the classic designs, in consumer only those that get its "
+            "partitions. Prefer smaller batches."
+        ),
         see=("max.poll.records", "session.timeout.ms", "group.server.rebalance.timeout.ms"),
         source="KIP-62",
         shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
@@ -155,10 +162,12 @@ _ALL = (
         valid=_instance_id,
         form="letters, digits, '.', '_' and '-', at most 249",
         kafka={"2.3": None},
-        advice="A name that outlives the process and that no other process has: the host's or the pod's ordinal, with "
-        "a number for each consumer of a process. Not a random one (every restart would be a new member), nor one "
-        "from a shared file: in a classic group the newer process fences the older one, in consumer the newer one is "
-        "refused (UNRELEASED_INSTANCE_ID) until the older one is gone.",
+        advice=(
+            "Use a name that outlives the process and that no other process has: the host's name or the pod's ordinal, "
+            "with a number for each consumer of a process. Do not use a random one (every restart would be a new "
+            "member), nor one from a shared file: in a classic group the newer process fences the older one, in "
+            "consumer the newer one is refused (UNRELEASED_INSTANCE_ID) until the older one is gone."
+        ),
         see=("session.timeout.ms",),
         source="KIP-345",
         shown_by="run duplicate-instance-id --design static",
@@ -169,8 +178,10 @@ _ALL = (
         1,
         "records per poll, at most",
         kafka={"0.10.0": 2_147_483_647, "0.10.1": 500},
-        advice="Fewer, when a batch takes long: the member polls sooner, and in all designs but server, which "
-        "rebalances between polls, takes part in a rebalance sooner. Records are prefetched, so it costs no requests.",
+        advice=(
+            "Lower it when a batch takes long: the member polls sooner, and so takes part in a rebalance sooner "
+            "(except in server, which rebalances between polls). Records are prefetched, so it costs no requests."
+        ),
         see=("max.poll.interval.ms",),
         source="KIP-41",
         shown_by="run scale-out-under-lag --design eager --set max.poll.records=100",
@@ -184,9 +195,11 @@ _ALL = (
         form="range, roundrobin, sticky, cooperative-sticky, a plug-in, or delayed alone",
         kafka={"0.9": "range", "3.0": "range,cooperative-sticky"},
         differs="a design under comparison offers one strategy; Kafka adds cooperative-sticky for a later migration",
-        advice="Prefer cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's "
-        "default a group is still eager. All members need one in common; migrate in two rolling restarts, "
-        "first with both.",
+        advice=(
+            "Prefer cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's default "
+            "a group is still eager. All members need one in common: to change it, use two rolling restarts, the "
+            "first with both."
+        ),
         see=("scheduled.rebalance.max.delay.ms", "group.server.assignment.strategy"),
         source="KIP-54, KIP-429, KAFKA-13023",
         shown_by="run join --design eager --set partition.assignment.strategy=sticky",
@@ -197,8 +210,10 @@ _ALL = (
         0,
         "strategy delayed: how long a lost member's partitions wait",
         kafka={"2.3": 300_000},
-        advice="Longer than a process needs to come back, and no longer than its partitions may stand still. It begins "
-        "when the member's session has ended. Kafka has it in Connect, not in consumers.",
+        advice=(
+            "Make it longer than a process needs to come back, and no longer than its partitions may stand still. It "
+            "begins when the member's session has ended. Kafka has it in Connect, not in consumers."
+        ),
         see=("session.timeout.ms", "group.instance.id"),
         source="KIP-415",
         shown_by="run crash-and-return --design delayed --set scheduled.rebalance.max.delay.ms=6000",
@@ -217,7 +232,7 @@ _ALL = (
         name="enable.auto.commit",
         parse=boolean,
         default=True,
-        doc="commit by oneself: in polls, before a rebalance, and when closing",
+        doc="commit automatically: in polls, before a rebalance, and when closing",
         kafka={"0.9": True},
         advice="A poll commits what earlier polls returned: process a whole batch before the next, or commit yourself.",
         see=("auto.commit.interval.ms", "auto.commit.enable"),
@@ -264,7 +279,7 @@ _ALL = (
         0,
         "how much data a fetch waits for",
         kafka={"0.9": 1_024, "0.10.0": 1},
-        advice="More makes fewer and fuller fetches, and records come up to fetch.max.wait.ms later.",
+        advice="A higher value makes fewer and fuller fetches, and delays records by up to fetch.max.wait.ms.",
         see=("fetch.max.wait.ms",),
         shown_by="run join --design eager --set fetch.min.bytes=10000",
     ),
@@ -273,7 +288,7 @@ _ALL = (
         500,
         0,
         "how long a fetch waits for fetch.min.bytes",
-        advice="Below request.timeout.ms, or a fetch that finds nothing counts as failed.",
+        advice="Keep it below request.timeout.ms, or a fetch that finds nothing counts as failed.",
         see=("fetch.min.bytes", "request.timeout.ms", "fetch.wait.max.ms"),
         shown_by="run join --design eager --set fetch.max.wait.ms=100",
     ),
@@ -314,7 +329,7 @@ _ALL = (
         1,
         "how long an explicit commit may take, with retries",
         kafka={"2.0": 60_000},
-        advice="Longer than a coordinator takes to be replaced; otherwise an explicit commit fails meanwhile.",
+        advice="Make it longer than it takes to replace a coordinator; otherwise explicit commits fail meanwhile.",
         see=("request.timeout.ms",),
         source="KIP-266",
         shown_by="run coordinator-failover --design eager --set default.api.timeout.ms=20000",
@@ -342,8 +357,10 @@ _ALL = (
         300_000,
         1,
         "how often to refresh topics and partitions",
-        advice="A classic group's leader notices new partitions and topics no sooner: five minutes by default. In "
-        "consumer the coordinator notices partitions at once, and members new topics of their patterns no sooner.",
+        advice=(
+            "The leader of a classic group notices new partitions and topics up to this much later. In consumer the "
+            "coordinator notices partitions at once, but members new topics of their patterns only when they refresh."
+        ),
         shown_by="run partition-increase --design eager --set metadata.max.age.ms=3000",
     ),
     Setting(
@@ -370,31 +387,3 @@ _ALL = (
 )
 
 CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType({setting.name: setting for setting in _ALL})
-
-_NAMES = """
-    auto.include.jmx.reporter check.crcs client.dns.lookup client.rack config.providers
-    connections.max.idle.ms enable.metrics.push group.protocol
-    group.remote.assignor interceptor.classes internal.leave.group.on.close
-    internal.throw.on.fetch.stable.offset.unsupported key.deserializer
-    metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy metric.reporters metrics.num.samples
-    metrics.recording.level metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms
-    reconnect.backoff.ms retry.backoff.max.ms sasl.client.callback.handler.class sasl.jaas.config
-    sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class
-    sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
-    sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism sasl.oauthbearer.assertion.algorithm
-    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwks.endpoint.refresh.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-    sasl.oauthbearer.token.endpoint.url security.protocol security.providers send.buffer.bytes
-    share.acknowledgement.mode socket.connection.setup.timeout.max.ms ssl.cipher.suites ssl.enabled.protocols
-    ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-    ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type value.deserializer
-"""
-
-#: Real settings of Kafka's consumer (0.9 to 4.1) that have no effect here.
-KAFKA_CONSUMER_SETTINGS = frozenset(_NAMES.split())

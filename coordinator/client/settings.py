@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator.client.configuration import SubscribingConfig
-from coordinator.client.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from coordinator.membership.classic.delayed_leader import PROTOCOL as DELAYED
 from coordinator.membership.classic.member import MemberSettings
 from kernel.assignors.registry import COOPERATIVE

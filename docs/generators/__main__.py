@@ -14,6 +14,7 @@ from docs.generators import (
     offset_picture,
     phases_page,
     reconciliation_page,
+    recorded_page,
     settings_page,
     simulation_page,
     table_pages,
@@ -33,6 +34,7 @@ GENERATORS = (
     concept_pictures,
     phases_page,
     reconciliation_page,
+    recorded_page,
     simulation_page,
 )
 

@@ -43,6 +43,11 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], rule:
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) for line in cells)
 
 
+def folded(summary: str, text: str) -> str:
+    """Markdown that a reader unfolds."""
+    return f"<details markdown><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
 def with_range(spread: Spread | None, text: Callable[[float], str]) -> str:
     """A median with its range, as `268 (60–967)`, or alone if all runs agree; '' if nothing was measured."""
     if spread is None:

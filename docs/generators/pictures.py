@@ -8,23 +8,16 @@ one, so look at what has been taken before you commit it.
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import sync_playwright
-
-from comparison.exits import Exit
+from docs.generators.sessions import a_browser, game, performed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 PICTURES = Path(__file__).parents[1] / "pictures"
-COMMAND = Path(sys.executable).with_name("rebalance-lab")
 SPLIT_BRAIN = ("run", "split-brain", "--design", "zookeeper,eager", "--partitions", "6", "--seed", "1")
 RESTARTS = (
     *("run", "rolling-restart", "--design", "zookeeper,cooperative"),
@@ -32,7 +25,6 @@ RESTARTS = (
 )
 HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
 GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: Wide enough for what is beside each other, narrow enough to be read in a README.
 _VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1340, "height": 760}
 _NOT_SHOWN = ".lanes > input, .lanes > label, #tip { display: none !important }"
@@ -46,14 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("only", nargs="*", help="which pictures  [default: all]")
     asked = parser.parse_args(arguments)
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, _browser() as browser:
+    with tempfile.TemporaryDirectory() as folder, a_browser() as browser:
         for name in asked.only or TAKEN:
             TAKEN[name](browser, Path(folder))
 
 
 def take_split_brain(browser: Any, folder: Path) -> None:
     page = browser.new_page(viewport=_VIEW)
-    page.goto((_performed(folder, SPLIT_BRAIN) / "report.html").as_uri())
+    page.goto((performed(folder, SPLIT_BRAIN) / "report.html").as_uri())
     lanes = page.locator('section[data-scenario="split-brain"] .lanes')
     lanes.locator('[data-do="overlap"]').click()
     for _ in range(3):
@@ -64,20 +56,20 @@ def take_split_brain(browser: Any, folder: Path) -> None:
 
 def take_restarts(browser: Any, folder: Path) -> None:
     page = browser.new_page(viewport=_VIEW)
-    page.goto((_performed(folder, RESTARTS) / "report.html").as_uri())
+    page.goto((performed(folder, RESTARTS) / "report.html").as_uri())
     _only_lanes(page)
     _take(page, page.locator('section[data-scenario="rolling-restart"] .lanes'), "restarts")
 
 
 def take_herd(browser: Any, folder: Path) -> None:
     page = browser.new_page(viewport=_VIEW)
-    page.goto((_performed(folder, HERD) / "report.html").as_uri())
+    page.goto((performed(folder, HERD) / "report.html").as_uri())
     _take(page, page.locator('section[data-scenario="herd"] .grown').first, "herd")
 
 
 def take_playground(browser: Any, folder: Path) -> None:
     """Cut a member off in both designs, and take the page once two members have delivered for a while."""
-    with _game(folder) as address:
+    with game(folder, GAME) as address:
         page = browser.new_page(viewport=_PLAYGROUND_VIEW, reduced_motion="reduce")
         page.set_default_timeout(_START_MS)
         page.goto(address)
@@ -114,39 +106,6 @@ def _take(page: Any, shown: Any, name: str) -> None:
         page.emulate_media(color_scheme=scheme)
         shown.screenshot(path=PICTURES / path)
     page.close()
-
-
-def _performed(folder: Path, command: Sequence[str]) -> Path:
-    """The folder of a finished run of this command."""
-    done = subprocess.run([COMMAND, *command, "--output", folder], check=False, stdout=subprocess.DEVNULL)
-    if done.returncode not in (Exit.AS_EXPECTED, Exit.NOT_AS_EXPECTED, Exit.UNKNOWN):
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}, see above")
-    return (folder / "latest").resolve()
-
-
-@contextmanager
-def _game(folder: Path) -> Iterator[str]:
-    """A game for the duration of the block: the address of its page."""
-    child = subprocess.Popen([COMMAND, *GAME, "--output", folder / "games"], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    try:
-        yield child.stdout.readline().strip()
-    finally:
-        child.terminate()
-        child.communicate(timeout=60)
-
-
-@contextmanager
-def _browser() -> Iterator[Any]:
-    path = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
-    if path is None:
-        raise SystemExit("no Chromium on this machine: install the package chromium")
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, chromium_sandbox=False)
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 if __name__ == "__main__":

@@ -64,11 +64,15 @@ def _part(of_part: list[Row], names: Counter[str]) -> str:
 def _entry(row: Row, of_all: bool, names: Counter[str]) -> str:
     setting = row.setting
     only = "" if of_all else f"It matters only in {_quoted(row.designs)}."
-    says = " ".join(filter(None, (only, sentence(setting.doc), setting.advice)))
-    others = [name for name in setting.see if name not in _mentioned(says)]
-    says += f" See also {in_words(others)}." if others else ""
-    says = _NAME.sub(lambda name: _link(name, names), says)
-    lines = (textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) for text in (_facts(row), says))
+    says = " ".join(filter(None, (only, sentence(setting.doc))))
+    mentioned = {name["name"] for name in _NAME.finditer(f"{says} {setting.advice}")}
+    others = [name for name in setting.see if name not in mentioned]
+    advice = setting.advice + (f" See also {in_words(others)}." if others else "")
+    says, advice = (_NAME.sub(lambda name: _link(name, names), text) for text in (says, advice))
+    lines = (
+        textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+        for text in (f"{says} {_facts(row)}", advice)
+    )
     return "\n\n".join([f"#### `{setting.name}`", *lines])
 
 
@@ -84,10 +88,6 @@ def _facts(row: Row) -> str:
 
 def _quoted(designs: Sequence[str]) -> str:
     return in_words([f"`{design}`" for design in designs])
-
-
-def _mentioned(text: str) -> set[str]:
-    return {name["name"] for name in _NAME.finditer(text)}
 
 
 def _link(found: re.Match[str], names: Counter[str]) -> str:

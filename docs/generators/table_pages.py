@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
     from pathlib import Path
 
-    from comparison.results.meanings import Metric
     from docs.generators.columns import Column
     from kernel.trace.events import Kind, Type
 
@@ -322,14 +321,9 @@ def _events() -> str:
 def _metrics() -> str:
     parts = [f"## Metrics by name\n\n{_OF}\n"]
     for of in dict.fromkeys(metric.of for metric in METRICS.values()):
-        rows = [(f"`{name}`", _metric(name, metric)) for name, metric in METRICS.items() if metric.of is of]
+        rows = [(f"`{name}`", metric.meaning) for name, metric in METRICS.items() if metric.of is of]
         parts.append(f"### Of the {of.value}\n\n{markdown_table(('metric', 'meaning'), rows)}\n")
     return "\n".join(parts)
-
-
-def _metric(name: str, metric: Metric) -> str:
-    """What it means, with the unit unless its name ends in that."""
-    return metric.meaning if name.endswith(f"_{metric.unit}") or not metric.unit else f"{metric.unit}: {metric.meaning}"
 
 
 def files() -> dict[Path, str]:

@@ -3,6 +3,7 @@
 - CONTRIBUTING.md and CHANGELOG.md become pages of the site.
 - A file that a page links to, such as a module, becomes a page with its text, so that the link works without the
   repository. Such pages are not searched.
+- A recording that a page links to becomes the page that is made of it.
 - A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
   other colours than those of the system. A drawing needs no second file: browsers answer the media query of an image by
   the `color-scheme` of the page around it. (Older Safaris answer by the system, or light. Each has paper of its own.)
@@ -26,6 +27,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 from mkdocs.structure.files import File, InclusionLevel
+
+from docs.generators.recorded_pages import pages as recorded_pages
+from docs.generators.recording import SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +109,8 @@ def place(path: str) -> str | None:
         return OUTSIDE[path]
     if not (ROOT / path).is_file():
         return None
+    if path.endswith(SUFFIX):
+        return f"{path.removeprefix('docs/').removesuffix(SUFFIX)}.html"
     if path.startswith("docs/") and path.endswith(_SHOWN):
         return path.removeprefix("docs/")
     return f"source/{path}.md"
@@ -172,7 +178,9 @@ def _resolved(link: str, path: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add pages for what is outside `docs/`."""
+    """Add pages for what is outside `docs/`, and those of the recordings."""
+    for name, page in recorded_pages().items():
+        files.append(File.generated(config, f"recorded/{name}.html", content=page))
     for path, page in OUTSIDE.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))

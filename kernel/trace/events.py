@@ -140,16 +140,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "run_ended": _kind("The run ended.", outcome=TEXT, error=TEXT, optional="error"),
         "stage_entered": _kind("The run entered a stage.", stage=TEXT),
         "phase_drawn": _kind(
-            "The runner waits for a share of a timer's interval before a change; `detail` has share, interval_ms and "
-            "wait_ms.",
-            detail=DETAIL,
+            "The runner waits for a random share of a timer's interval before a change.", detail=DETAIL
         ),
         "process_started": _kind("The runner started a child process.", target=TEXT, child_pid=INT),
         "process_ended": _kind("A child process ended.", target=TEXT, how=TEXT, code=INT, optional="code"),
         "fault_started": _kind("A fault began.", fault=TEXT, target=TEXT, detail=DETAIL, optional="detail"),
         "fault_ended": _kind("A fault ended.", fault=TEXT, target=TEXT),
         "change_started": _kind(
-            "The runner is about to change the group; `members` is the number of members afterwards.",
+            "The runner is about to change the group.",
             change=TEXT,
             round=INT,
             members=INT,
@@ -160,14 +158,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "After a change, every partition has exactly one owner again.", change=TEXT, round=INT, members=INT
         ),
         "topic_wanted": _kind(
-            "From now on the group should own partitions 0 to wanted-1 of the topic (0: none). Without this event, "
+            "From now on the group should own these partitions of the topic. Without this event, "
             "it should own every known partition of the topic throughout.",
             topic=TEXT,
             wanted=INT,
         ),
         "records_acked": _kind(
             "The broker acknowledged records at offsets first to last of a partition. Each carries a serial number, "
-            "serial_first to serial_last. They had been handed to the producer `latency_ns` before.",
+            "serial_first to serial_last.",
             **_RECORDS,
             latency_ns=INT,
             optional="latency_ns",
@@ -208,7 +206,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "rebalance_triggered": _kind("The member was notified of a change.", trigger=TEXT),
         "rebalance_started": _kind("The member began a rebalance; of KIP-848: to join or reconcile.", trigger=TEXT),
-        "attempt_started": _kind("An attempt of the rebalance began; attempts count from 1.", attempt=INT),
+        "attempt_started": _kind("An attempt of the rebalance began.", attempt=INT),
         "phase_entered": _kind(
             "The attempt entered a phase, which lasts until the next phase or the end of the attempt.",
             phase=TEXT,
@@ -247,8 +245,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             partitions=PARTITIONS,
         ),
         "records_delivered": _kind(
-            "One poll returned these records: consecutive offsets with consecutive serial numbers (null for records "
-            "without them).",
+            "One poll returned these records: consecutive offsets with consecutive serial numbers.",
             **_RECORDS,
             optional="serial_first serial_last",
         ),
@@ -286,7 +283,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "The process's ZooKeeper session changed its state.", state=TEXT, session=TEXT, optional="session"
         ),
         "zk_op": _kind(
-            "The process sent a ZooKeeper request; `step` is R1 to R12 of the rebalance or another name.",
+            "The process sent a ZooKeeper request.",
             op=TEXT,
             path=TEXT,
             ok=FLAG,
@@ -298,7 +295,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "zk_notified": _kind("The process received a watch event.", path=TEXT, event=TEXT, zxid=INT, optional="zxid"),
         "request_answered": _kind(
-            "A broker answered a request of this process; error '' means success.",
+            "A broker answered a request of this process.",
             api=TEXT,
             version=INT,
             correlation=INT,

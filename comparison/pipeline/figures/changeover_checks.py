@@ -77,7 +77,7 @@ def stops_by_protocol(run: Run) -> CheckResult:
 
 @needs("every member restarted with the other protocol, and back, and a commit that the authority accepted")
 def nothing_repeated(run: Run) -> CheckResult:
-    """What members of one protocol committed, those of the other go on from."""
+    """Members of one protocol go on from what those of the other committed."""
     behind, commits = run.metrics["started_behind"], run.metrics["commits"]
     if not _restarts(run) or behind is None or not commits:
         return UNKNOWN, _NOT_THERE_AND_BACK if not _restarts(run) else "no commit was traced"

@@ -276,7 +276,7 @@ def sticky_moves_the_fewest(run: Run) -> CheckResult:
 
 @needs("a lag of more than a second's records when members are added")
 def catches_up(run: Run) -> CheckResult:
-    """Added while lag stands, members cost deliveries at first, and make up for them before the load ends."""
+    """Members added while the group lags cost deliveries at first, and make up for them before the load ends."""
     before, dip, even_s = (run.metrics.get(name) for name in ("lag_before", "dip_records", "break_even_s"))
     rate = float(run.parameters.get("rate", 0))
     if before is None or dip is None:

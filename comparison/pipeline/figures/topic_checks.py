@@ -71,7 +71,7 @@ def old_offsets_used(run: Run) -> CheckResult:
 
 @needs(_OF_NEW)
 def begins_anew(run: Run) -> CheckResult:
-    """Committed offsets end with their topic, so that nothing of the old one decides where the new one is begun.
+    """Committed offsets end with their topic, so the old one's do not decide where the new one is begun.
 
     Brokers delete them when they learn that the partitions are gone (GroupCoordinator.handleDeletedPartitions, 3.9).
     """

@@ -41,6 +41,9 @@ export function light(node) {
   node.unlit = setTimeout(() => node.classList.remove("lit"), 2500);
 }
 
+// Words in which commands stand in backquotes.
+export const coded = (text) => text.split("`").map((each, place) => (place % 2 ? html("code", {}, each) : each));
+
 export const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 export const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 export const several = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;

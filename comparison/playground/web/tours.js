@@ -2,7 +2,7 @@
 // that owns partitions in both designs. A tour makes the state that it begins with, so that it can follow any other.
 
 import { CONDITIONS, delivers, isWhole, present, remembered } from "./conditions.js";
-import { html, printable, say, seconds } from "./elements.js";
+import { coded, html, printable, say, seconds } from "./elements.js";
 
 const WHOLE_MS = 20_000, LONG_MS = 45_000;
 const MEMBERS_MIN = 3;
@@ -140,8 +140,8 @@ export class Tours {
     if (number > 0) tools.append(this.button("Back", () => this.go(number - 1)));
     if (!isLast) tools.append(this.nextButton = this.button("Next", () => this.isOver(number) && this.go(number + 1)));
     tools.append(this.button("Begin again", () => this.begin(tour)), this.button("All tours", () => this.choose()), this.button("Close", () => this.close()));
-    this.fill(`${tour.title}: ${number + 1} of ${tour.steps.length}`, html("p", {}, ...this.marked(step.say)),
-      html("p", { class: "look" }, html("strong", {}, "Look: "), ...this.marked(step.look)), this.seen, tools);
+    this.fill(`${tour.title}: ${number + 1} of ${tour.steps.length}`, html("p", {}, ...coded(this.words(step.say))),
+      html("p", { class: "look" }, html("strong", {}, "Look: "), ...coded(this.words(step.look))), this.seen, tools);
     this.point(step.part);
     this.update(this.game);
   }
@@ -160,11 +160,6 @@ export class Tours {
 
   words(text) {
     return text.replaceAll("{m}", this.member);
-  }
-
-  // Commands stand in backquotes.
-  marked(text) {
-    return this.words(text).split("`").map((each, place) => (place % 2 ? html("code", {}, each) : each));
   }
 
   fill(title, ...content) {

@@ -1,4 +1,5 @@
-// The line through the lanes of one group, at the moment that everything else shows. A click or a drag moves it.
+// The line through the lanes of one group, at the moment that everything else shows; what comes later is pale. A click or
+// a drag moves it.
 
 import { put, svg } from "./elements.js";
 
@@ -6,7 +7,8 @@ export class Cursor {
   constructor(lanes, seek) {
     this.lanes = lanes;
     this.line = svg("path", { class: "cursor" });
-    lanes.plot.append(this.line);
+    this.ahead = svg("rect", { class: "ahead", y: 0 });
+    lanes.plot.append(this.ahead, this.line);
     lanes.plot.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       lanes.plot.setPointerCapture(event.pointerId);
@@ -26,6 +28,10 @@ export class Cursor {
     const { width, windowMs, height } = this.lanes;
     this.rightMs = rightMs;
     if (!width) return;
-    put(this.line, "d", `M${(width - ((rightMs - ms) * width) / windowMs).toFixed(1)} 0V${height}`);
+    const x = Math.max(0, width - ((rightMs - ms) * width) / windowMs);
+    put(this.line, "d", `M${x.toFixed(1)} 0V${height}`);
+    put(this.ahead, "x", x.toFixed(1));
+    put(this.ahead, "width", Math.max(0, width - x).toFixed(1));
+    put(this.ahead, "height", height);
   }
 }

@@ -1,5 +1,6 @@
 // A replay: the playground's columns, at a moment of runs that are over. Everything shown follows from that moment.
 
+import { Captions } from "./captions.js";
 import { Cursor } from "./cursor.js";
 import { COUNTERS } from "./counters.js";
 import { data } from "./data.js";
@@ -26,7 +27,8 @@ class Replay {
     // What is counted is said by design; a column has a name of its own if there are several of one.
     for (const each of COUNTERS) each.designs.push(...Object.keys(all.designs).filter((name) => each.designs.includes(all.designs[name])));
     this.isPlaying = false;
-    this.jump(Math.max(0, all.change_ms - BEFORE_MS));
+    this.captions = new Captions(all);
+    this.jump(Math.max(0, Math.min(all.change_ms - BEFORE_MS, this.captions.all[0]?.ms ?? Infinity)));
   }
 
   column(group, number) {
@@ -56,11 +58,12 @@ class Replay {
   }
 
   pass(sinceMs) {
-    this.ms = Math.min(this.lengthMs, this.ms + sinceMs * Number(part("speed").value));
+    const to = Math.min(this.lengthMs, this.ms + sinceMs * Number(part("speed").value)), stop = this.captions.stop(this.ms, to);
+    this.ms = stop ?? to;
     const done = this.timeline.doneAt(this.ms);
     this.isStale ||= done !== this.timeline.done;
     this.timeline.goTo(done);
-    if (this.ms >= this.lengthMs) this.play(false);
+    if (stop !== null || this.ms >= this.lengthMs) this.play(false);
   }
 
   play(isPlaying = !this.isPlaying) {
@@ -94,6 +97,14 @@ class Replay {
     return this.announce();
   }
 
+  // To where the next caption begins, or the one before.
+  step(direction) {
+    const to = this.captions.all[this.captions.begun(this.ms) - 1 + direction];
+    this.play(false);
+    if (to) this.seek(to.ms);
+    else this.refuse(`There is no ${direction > 0 ? "later" : "earlier"} one.`);
+  }
+
   faster(direction) {
     const speed = Number(part("speed").value);
     const next = direction > 0 ? SPEEDS.find((each) => each > speed) : SPEEDS.findLast((each) => each < speed);
@@ -122,16 +133,6 @@ class Replay {
 
   refuse(why) {
     say(part("announced"), why);
-  }
-
-  caption() {
-    const since = (this.ms - this.all.change_ms) / 1000 + 0.0005;
-    const now = this.all.captions.findLast((each) => each.at <= since);
-    say(part("caption"), now?.text ?? "");
-    const looked = now?.part ?? "";
-    if (looked === this.looked) return;
-    this.looked = looked;
-    for (const each of document.querySelectorAll("[data-part]")) each.classList.toggle("looked-at", each.dataset.part === looked);
   }
 
   // -- what is shown ---------------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class Replay {
     say(part("clock"), precise(this.ms));
     say(part("since"), this.moment);
     say(part("event"), this.event);
-    if (this.all.captions.length) this.caption();
+    this.captions.show(this.ms);
     this.isStale = this.isMoved = false;
     this.drawnMs = this.ms;
   }
@@ -198,11 +199,11 @@ function begin(all) {
   part("speed").append(...SPEEDS.map((each) => html("option", { value: each, selected: each === 1 }, `${each} ×`)));
   part("window").append(html("option", { value: 0 }, "the whole run"),
     ...WINDOWS_S.filter((each) => each * 1000 < all.length_ms).map((each) => html("option", { value: each }, `${each} s`)));
-  part("caption").hidden = !all.captions.length;
   marksOf(all);
   const replay = new Replay(all);
   const does = {
-    play: () => replay.play(), "event-on": () => replay.on(), "event-back": () => replay.back(),
+    play: () => replay.play(), "step-on": () => replay.step(1), "step-back": () => replay.step(-1),
+    "event-on": () => replay.on(), "event-back": () => replay.back(),
     "rebalance-on": () => replay.on(REBALANCE), "rebalance-back": () => replay.back(REBALANCE),
     "fault-on": () => replay.on(FAULT), "fault-back": () => replay.back(FAULT), "keys-button": () => part("keys").showModal(),
   };
@@ -211,6 +212,7 @@ function begin(all) {
   part("window").addEventListener("change", () => { replay.isMoved = replay.isStale = true; });
   const keys = {
     " ": does.play, ArrowRight: does["event-on"], ArrowLeft: does["event-back"], j: does["rebalance-on"], k: does["rebalance-back"],
+    s: does["step-on"], a: does["step-back"],
     f: does["fault-on"], d: does["fault-back"], ",": () => replay.faster(-1), ".": () => replay.faster(1),
     Home: () => replay.seek(0), End: () => replay.seek(replay.lengthMs), "?": does["keys-button"],
   };

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.presets import PRESETS
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.server.setting_table import SERVER_CONSUMER_SETTINGS
-from coordinator.client.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from kernel.broker.settings.kafka_settings import KAFKA_BROKER_SETTINGS
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.designs import CLASSIC, CONSUMER, COORDINATED, DESIGN_NAMES, DESIGNS, SERVER, STATIC

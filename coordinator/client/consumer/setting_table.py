@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from coordinator.client.configuration import SubscribingConfig, names_of
-from coordinator.client.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from kernel.settings import Setting, in_range, one_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ _OWN = (
         doc="the longest wait before a failed heartbeat is repeated; the wait doubles from retry.backoff.ms on",
         valid=in_range(0),
         kafka={"3.7": 1_000},
-        advice="Below the session timeout by far: heartbeats that come too late cost the membership.",
+        advice="Keep it far below the session timeout: heartbeats that come too late cost the member its place.",
         see=("retry.backoff.ms",),
         source="KIP-580",
         shown_by="run coordinator-failover --design consumer --set retry.backoff.max.ms=500",

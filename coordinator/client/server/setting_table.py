@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from coordinator.client.configuration import PollingConfig, names_of
-from coordinator.client.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from coordinator.protocol.server.commands import ANY_STRATEGY
 from coordinator.protocol.server.messages import WAIT_MS_MAX, id_problem
 from kernel.assignors.registry import JAVA_CLASSES
@@ -66,7 +67,7 @@ _OWN = (
         form="host:port,...[/chroot]",
         kafka={"0.8": "no default"},
         until=_UNTIL,
-        advice="The same chroot as the brokers': their coordinator sees only members in it.",
+        advice="Use the brokers' chroot: their coordinator sees only members in it.",
         shown_by=f"{_BY_HAND} --zookeeper 127.0.0.1:2181",
     ),
     Setting(
@@ -77,8 +78,10 @@ _OWN = (
         valid=in_range(1),
         kafka={"0.8": 6_000},
         until=_UNTIL,
-        advice="Longer than the longest garbage collection pause. A member whose connection breaks stops "
-        "delivering after a third of it, one that is cut off in silence at its end.",
+        advice=(
+            "Make it longer than the longest garbage collection pause. A member whose connection breaks stops "
+            "delivering after a third of it, and one that is cut off silently at its end."
+        ),
         see=("command.wait.ms", "group.server.rebalance.timeout.ms"),
         shown_by="run crash --design server --set zookeeper.session.timeout.ms=6000",
     ),
@@ -90,7 +93,7 @@ _OWN = (
         valid=in_range(1),
         kafka={"0.8": None},
         until=_UNTIL,
-        advice="No reason to change it. Longer, if ZooKeeper starts together with its consumers.",
+        advice="No reason to change it, unless ZooKeeper starts together with its consumers: then make it longer.",
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
     Setting(

@@ -63,8 +63,10 @@ _CONSUMER_GROUPS = (
         form="classic or classic,consumer; streams and share change nothing",
         kafka={"3.7": "classic", "4.0": "classic,consumer", "4.1": "classic,consumer,streams"},
         differs="there are no streams groups here",
-        advice="The same on all brokers: any of them may coordinate a group. Without consumer, clients with "
-        "group.protocol=consumer fail at their first heartbeat, and do not fall back to the classic protocol.",
+        advice=(
+            "Use the same on all brokers: any of them may coordinate a group. Without consumer, clients with "
+            "group.protocol=consumer fail at their first heartbeat, and do not fall back to the classic protocol."
+        ),
         see=("group.consumer.migration.policy",),
         source="KIP-848",
         shown_by=f"{_START} group.coordinator.rebalance.protocols=classic",
@@ -75,8 +77,10 @@ _CONSUMER_GROUPS = (
         "how long a member of a consumer group may be silent before it is removed",
         low=1,
         kafka={"3.5": 45_000},
-        advice="Three heartbeats or more. Members do not choose it: the broker does for all groups, unless a group has "
-        "a consumer.session.timeout.ms of its own.",
+        advice=(
+            "Make it three heartbeats or more. Members do not choose it: the broker does, for all groups that have no "
+            "consumer.session.timeout.ms of their own."
+        ),
         see=(_HEARTBEATS, "group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
         source="KIP-848",
         shown_by=f"run crash --design consumer --set {_SESSIONS}=6000",
@@ -158,8 +162,10 @@ _CONSUMER_GROUPS = (
         valid=_assignors_problem,
         form="uniform, range or both, in order of preference",
         kafka={"3.5": "", "3.7": "classes of uniform and range", "4.0": "uniform,range"},
-        advice="The same on all brokers. uniform balances all topics together and keeps partitions where they are; "
-        "range gives each member the same numbers of every topic, for joins.",
+        advice=(
+            "Use the same ones on all brokers. uniform balances all topics together and keeps partitions where "
+            "they are; range gives each member the same partition numbers of every topic, for joins."
+        ),
         see=("group.server.assignment.strategy",),
         source="KIP-848",
         shown_by="run rolling-restart --design consumer --set group.consumer.assignors=range,uniform",
@@ -183,8 +189,10 @@ _CONSUMER_GROUPS = (
         "how often the topics that match regular expressions of consumer groups are searched again, at the latest",
         low=10_000,
         kafka={"4.1": 600_000},
-        advice="How late a group with a regular expression may notice a new topic. Shorter costs a search in all "
-        "topics each time.",
+        advice=(
+            "A group with a regular expression may notice a new topic this much later. A shorter interval costs more "
+            "searches in all topics."
+        ),
         source="KIP-848",
         shown_by=f"{_START} group.consumer.regex.refresh.interval.ms=10000",
     ),
@@ -196,8 +204,11 @@ GROUP_SETTINGS = (
         3_000,
         "how long an empty group of the classic protocol waits for more members",
         kafka={"0.11": 3_000},
-        advice="About as long as it takes all members to start: one rebalance instead of one for each that comes "
-        "later. It begins anew with each member, up to max.poll.interval.ms; a group of one pays it too. 0 in tests.",
+        advice=(
+            "Make it about as long as all members take to start: that is one rebalance, instead of one for each that "
+            "comes later. It begins anew with each member, up to max.poll.interval.ms; a group of one pays it too. 0 "
+            "in tests."
+        ),
         see=("fix.quiet.ms",),
         source="KIP-134",
         shown_by="run mass-start --design eager --set group.initial.rebalance.delay.ms=3000",
@@ -229,8 +240,9 @@ GROUP_SETTINGS = (
         "the most members of a group of the classic protocol",
         low=1,
         kafka={"2.2": INT_MAX},
-        advice="A bound for applications that start consumers in a loop; who comes too late gets "
-        "GROUP_MAX_SIZE_REACHED.",
+        advice=(
+            "A bound for applications that start consumers in a loop; a member too many gets GROUP_MAX_SIZE_REACHED."
+        ),
         source="KIP-389",
         shown_by=f"{_START} group.max.size=2",
     ),
@@ -288,7 +300,7 @@ GROUP_SETTINGS = (
         "how long the offsets of an empty group are kept",
         low=1,
         kafka={"0.8.2": 1_440, "2.0": 10_080},
-        advice="Longer than the longest time that a group may be down. Afterwards it begins as auto.offset.reset says.",
+        advice="Make it longer than a group may be down: afterwards it begins as auto.offset.reset says.",
         see=("auto.offset.reset", "offsets.retention.check.interval.ms"),
         source="KIP-186, KIP-211",
         shown_by=f"{_START} offsets.retention.minutes=1 --set offsets.retention.check.interval.ms=5000",
@@ -299,7 +311,7 @@ GROUP_SETTINGS = (
         "how often expired offsets are looked for",
         low=1,
         kafka={"0.8.2": 600_000},
-        advice="Offsets live longer by up to this time. Shorter only to watch expiry at work.",
+        advice="Offsets live longer by up to this time. Shorten it only to watch expiry at work.",
         see=("offsets.retention.minutes",),
         shown_by=f"{_START} offsets.retention.minutes=1 --set offsets.retention.check.interval.ms=5000",
     ),
@@ -309,7 +321,7 @@ GROUP_SETTINGS = (
         default="range",
         doc="server design: the strategy by which this broker assigns",
         form="range, roundrobin, sticky or a plug-in",
-        advice="The same on all brokers: any of them may coordinate a group.",
+        advice="Use the same on all brokers: any of them may coordinate a group.",
         see=("partition.assignment.strategy", "group.server.rebalance.timeout.ms"),
         shown_by="run join --design server --set group.server.assignment.strategy=sticky",
     ),
@@ -318,7 +330,9 @@ GROUP_SETTINGS = (
         30_000,
         "server design: the time members have to stop or start consuming",
         low=1,
-        advice="Above the slowest callback of an application. A round goes on without a member that takes longer.",
+        advice=(
+            "Keep it above the slowest callback of an application. A round goes on without a member that takes longer."
+        ),
         see=("max.poll.interval.ms",),
         shown_by="run pause --design server --set group.server.rebalance.timeout.ms=2000",
     ),

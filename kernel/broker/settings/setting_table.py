@@ -56,7 +56,7 @@ def _text(name: str, default: str, doc: str, **known: Any) -> Setting:
 _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "log.cleanup.policy": {
         "kafka": {"0.8.1": "delete"},
-        "advice": "delete, unless records have keys and only the newest one of each key matters: then compact.",
+        "advice": "Choose compact if records have keys, and only the newest one of each key matters.",
         "form": "delete, compact, or both with a comma",
     },
     "log.message.timestamp.after.max.ms": {
@@ -74,12 +74,17 @@ _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "log.message.timestamp.type": {
         "kafka": {"0.10.0": "CreateTime"},
         "form": "CreateTime or LogAppendTime",
-        "advice": "LogAppendTime, if producers' clocks cannot be trusted and retention goes by the age of records.",
+        "advice": (
+            "Choose LogAppendTime if producers' clocks cannot be trusted and retention goes by the age of records."
+        ),
         "source": "KIP-32",
     },
     "log.retention.bytes": {
         "kafka": {"0.8": -1},
-        "advice": "-1, unless the disk is small: what is deleted before a group has read it is lost to that group.",
+        "advice": (
+            "Leave it at -1, unless the disk is small: what is deleted before a group has read it is lost to that "
+            "group."
+        ),
         "form": "a number; -1 for no limit",
     },
     "log.retention.ms": {
@@ -87,8 +92,10 @@ _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
         "form": "-1 or more",
         "differs": "Kafka leaves it unset and takes log.retention.hours=168, which is the same",
         "see": ("log.retention.minutes", "log.retention.hours", "log.retention.check.interval.ms"),
-        "advice": "Longer than the longest time that a group may be down: what is deleted before it is read is lost, "
-        "and auto.offset.reset says where the group begins.",
+        "advice": (
+            "Make it longer than a group may be down: what is deleted before it is read is lost, and auto.offset.reset "
+            "says where the group begins."
+        ),
     },
 }
 _EXAMPLES = {
@@ -217,8 +224,10 @@ _NETWORK = (
         "idle connections are closed after this time",
         low=-1,
         kafka={"0.8.2": 600_000},
-        advice="Longer than a client may be silent, for example a producer with nothing to send; who is cut off "
-        "connects again.",
+        advice=(
+            "Make it longer than clients are silent, for example producers with nothing to send; a client that is cut "
+            "off connects again."
+        ),
         shown_by=f"{_JOIN} connections.max.idle.ms=5000",
     ),
     _text(
@@ -228,7 +237,7 @@ _NETWORK = (
         form="host:port,...[/chroot]",
         kafka={"0.8": "no default", "2.8": None},
         until=_BEFORE_4,
-        advice="The same servers and chroot for all brokers of a cluster, and for consumers that use ZooKeeper.",
+        advice="Use the same servers and chroot for all brokers of a cluster, and for consumers that use ZooKeeper.",
         shown_by="broker --zookeeper 127.0.0.1:2181",
     ),
     _number(
@@ -238,8 +247,10 @@ _NETWORK = (
         low=1,
         kafka={"0.8": 6_000, "2.5": 18_000},
         until=_BEFORE_4,
-        advice="Below the members' session.timeout.ms: then a group outlives its coordinator's death without a "
-        "rebalance.",
+        advice=(
+            "Keep it below the members' session.timeout.ms: then a group outlives its coordinator's death without a "
+            "rebalance."
+        ),
         see=("session.timeout.ms",),
         source="KIP-537",
         shown_by=f"{_FAILOVER} --set zookeeper.session.timeout.ms=6000",
@@ -252,8 +263,10 @@ _NETWORK = (
         kafka={"0.8": None},
         until=_BEFORE_4,
         differs="where Kafka takes the session timeout: the same value",
-        advice="Longer, if ZooKeeper is started together with the brokers; a broker that cannot reach it ends with "
-        "an error.",
+        advice=(
+            "Make it longer if ZooKeeper is started together with the brokers; a broker that cannot reach it ends with "
+            "an error."
+        ),
         shown_by=f"{_START} zookeeper.connection.timeout.ms=3000",
     ),
 )
@@ -276,7 +289,7 @@ _TOPICS = (
         "partitions of a topic created without a number",
         low=1,
         kafka={"0.8": 1},
-        advice="As many as the most members that may share the topic. `rebalance-lab broker` starts with 6.",
+        advice="Use as many as the most members that may share the topic. `rebalance-lab broker` starts with 6.",
         shown_by=f"{_START} num.partitions=12",
     ),
     _number(
@@ -286,7 +299,7 @@ _TOPICS = (
         low=1,
         high=32767,
         kafka={"0.8": 1},
-        advice="Two or more: with one, a broker's death stops its partitions until it is back.",
+        advice="Use two or more: with one, a broker's death stops its partitions until it is back.",
         see=("offsets.topic.replication.factor",),
         shown_by=f"{_FAILOVER} --brokers 3 --set default.replication.factor=3",
     ),
@@ -295,7 +308,9 @@ _TOPICS = (
         True,
         "create an unknown topic when Metadata asks for it",
         kafka={"0.8": True},
-        advice="false, if a misspelt topic shall be an error instead of an empty topic with num.partitions partitions.",
+        advice=(
+            "Choose false if a misspelt topic should be an error, not an empty topic with num.partitions partitions."
+        ),
         see=("allow.auto.create.topics", "num.partitions"),
         shown_by=f"{_START} auto.create.topics.enable=false",
     ),
@@ -313,8 +328,10 @@ _TOPICS = (
         1_048_588,
         "the largest record batch, in bytes",
         kafka={"0.8": 1_000_012, "2.5": 1_048_588},
-        advice="Not above fetch.message.max.bytes of `zookeeper` members. A group is stored as one record: a large one "
-        "with long subscriptions needs more.",
+        advice=(
+            "Keep it at or below the fetch.message.max.bytes of `zookeeper` members. A group is stored as one record: "
+            "a large one with long subscriptions needs more."
+        ),
         see=("fetch.message.max.bytes", "group.metadata.max.bytes"),
         shown_by=f"{_START} message.max.bytes=65536",
     ),
@@ -346,7 +363,7 @@ _TOPICS = (
         "how often retention is checked",
         low=1,
         kafka={"0.8.1": 300_000},
-        advice="Records live longer by up to this time. Shorter only to watch retention at work.",
+        advice="Records live longer by up to this time. Shorten it only to watch retention at work.",
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.ms=60000 --set log.retention.check.interval.ms=5000",
     ),

@@ -22,8 +22,10 @@ TICKET_SETTINGS = (
     ),
     fix(
         19449,
-        "a member of a consumer group that shall keep what it was to give up has it back in the same heartbeat, as "
-        "since 4.2.0",
+        (
+            "a member of a consumer group that may keep what it was to give up has it back in the same heartbeat, as "
+            "since 4.2.0"
+        ),
         "It spares the member one heartbeat without these partitions.",
         _JOIN,
     ),

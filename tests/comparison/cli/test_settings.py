@@ -46,7 +46,7 @@ def test_one_setting_in_full_has_what_a_user_has_to_know() -> None:
         "default 45000; in a run 3000 with equal-timers, 10000 with kafka-defaults",
         "era since Kafka 0.9",
         "Kafka 30000 since 0.9, 10000 since 0.10.1, 45000 since 3.0",
-        "advice At least three heartbeats",
+        "advice Make it three heartbeats or more",
         "source KIP-62, KIP-735, ConsumerConfig.java",
         "rebalance-lab run crash \\ --design eager",
     ):

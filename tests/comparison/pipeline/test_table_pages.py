@@ -18,6 +18,7 @@ import pytest
 
 from comparison.pipeline.bronze.kinds import EVENT_SCHEMAS, named_in_files
 from comparison.pipeline.bronze.tables import write_table
+from comparison.results.metrics import METRICS
 from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
 from docs.generators import columns
@@ -99,6 +100,12 @@ def test_times_and_lengths_have_a_unit() -> None:
     timed = [(name, column) for name, column in named if re.search(r"(^|_)(ns|ms|s)$", name)]
     assert len(timed) > 20
     assert [name for name, column in timed if not column.unit] == []
+
+
+def test_the_unit_of_a_metric_is_in_its_name_or_in_its_meaning() -> None:
+    """The page has no other place for it."""
+    units = [(name, metric.unit) for name, metric in METRICS.items() if metric.unit not in metric.meaning]
+    assert [name for name, unit in units if not name.endswith(f"_{unit}")] == []
 
 
 def test_what_is_null_in_a_table_is_explained(folder: Path, tmp_path: Path) -> None:

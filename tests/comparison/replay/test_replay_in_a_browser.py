@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from comparison.replay.captions import Caption
+from comparison.replay.captions import Caption, Seen
 from kernel.waiting import wait_until
 from tests.support.pages.browser import DESKTOP, PHONE, visit
 from tests.support.runs.replayed import write_replay_of
@@ -24,7 +24,10 @@ SAYS = """() => [...document.querySelectorAll(".group")].map((group) => {
     const said = marked.map((each) => `${each.getAttribute("class")} ${each.textContent}`.replace(" lit", ""));
     return [shown.textContent, ...said];
 })"""
-CAPTIONS = (Caption(at=0.0, text="m1 is cut off", part="lanes"), Caption(at=2.7, text="m2 takes over"))
+CAPTIONS = (
+    Caption(at=0.0, text="m1 is cut off", part="lanes"),
+    Caption(at=2.7, text="m2 takes over", title="Second", look="try `f`", seen=(Seen(at=3.0, text="it has"),)),
+)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +156,7 @@ def test_it_plays_at_the_chosen_speed_and_stops_at_the_end(browser: Any, file: P
         page.clock.pause_at(page.evaluate("Date.now() + 1000"))
         page.clock.run_for(100)
         page.locator("#speed").select_option("10")
+        page.get_by_label("Stop at each step").uncheck()
         page.locator("h1").click()
         page.keyboard.press("Space")
         assert page.locator("#play").text_content() == "Pause"
@@ -195,7 +199,27 @@ def test_captions_come_at_their_times_and_point_at_their_parts(browser: Any, fil
         press(page, "f")
         assert (caption.text_content(), lanes.count()) == ("m1 is cut off", 2)
         press(page, "j")
-        assert (caption.text_content(), lanes.count()) == ("m2 takes over", 0)
+        assert lanes.count() == 0
+        assert caption.inner_text().split() == ["Second", "m2", "takes", "over", "Look:", "try", "f", "…", "it", "has"]
+        assert caption.locator("code").text_content() == "f"
+        seek(page, 5100)
+        assert caption.locator("li").text_content() == "✓ it has"
+
+
+def test_playing_stops_at_each_caption_and_shows_what_it_points_at(browser: Any, file: Path) -> None:
+    with opened(browser, file) as page:
+        page.locator("#speed").select_option("10")
+        for _, ms in zip(range(2), (2000, 4700), strict=True):
+            page.locator("#play").click()
+            page.locator('#play:text-is("Play")').wait_for()
+            assert shown_ms(page) == ms
+        assert press(page, "a") == 2000
+        assert page.locator(".feed-part").first.is_hidden()
+        page.get_by_label("Show everything").check()
+        assert page.locator(".feed-part").first.is_visible()
+        page.get_by_label("Stop at each step").uncheck()
+        page.locator("#play").click()
+        wait_until(lambda: shown_ms(page) > 4700, 30, "it plays past the next one")
 
 
 def test_without_motion_it_moves_in_steps(browser: Any, file: Path) -> None:

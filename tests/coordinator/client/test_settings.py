@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.client.setting_table import CONSUMER_SETTINGS, KAFKA_CONSUMER_SETTINGS
+from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
+from coordinator.client.setting_table import CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
 from kernel.errors import ConfigurationError
 

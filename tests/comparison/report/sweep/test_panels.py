@@ -80,7 +80,7 @@ def rendered(*axes: str, metrics: Sequence[str] = (), **counts: int) -> str:
 
 def test_terminal_shows_medians_ranges_and_growth() -> None:
     text = rendered("scenario=join", "members=2,4,8", seeds=3)
-    assert "converge_ms (ms): longest time from a change to every partition owned once" in text
+    assert "converge_ms (ms): longest time from a change until every partition had one owner" in text
     assert "4        41 (40-42)  41 (40-42)" in text
     assert "eager: ~ members^0.97 (95%: 0.93 to 1.02; 9 runs)" in text
 
