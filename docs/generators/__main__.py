@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.generators import (
     assign_blocks,
     checks_page,
+    choice_page,
     concept_pictures,
     fault_page,
     large_page,
@@ -15,6 +16,7 @@ from docs.generators import (
     phases_page,
     reconciliation_page,
     recorded_page,
+    results_page,
     settings_page,
     simulation_page,
     table_pages,
@@ -35,7 +37,9 @@ GENERATORS = (
     phases_page,
     reconciliation_page,
     recorded_page,
+    results_page,
     simulation_page,
+    choice_page,
 )
 
 
