@@ -1,7 +1,4 @@
-"""The docs as a site: it builds without a warning, works without a network, and lacks no page.
-
-And what the README says in figures stands in the docs.
-"""
+"""The docs as a site: it builds without a warning, works without a network, and lacks no page."""
 
 from __future__ import annotations
 
@@ -36,7 +33,8 @@ CORNER = """async (source) => {
   canvas.drawImage(picture, 0, 0);
   return [...canvas.getImageData(2, 2, 1, 1).data].slice(0, 3);
 }"""
-LINES_MAX = 90
+#: Of the README.
+LINES_MAX, WORDS_MAX = 90, 1_000
 
 
 @pytest.fixture(scope="module")
@@ -252,16 +250,9 @@ def test_code_names_pages_and_anchors_that_exist() -> None:
 
 
 def test_the_readme_is_one_screen() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LINES_MAX
-
-
-def test_figures_of_the_readme_stand_in_the_docs() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = readme[readme.index("## What was found") : readme.index("## Where to go")]
-    results = (DOCS / "results.md").read_text(encoding="utf-8")
-    figures = set(re.findall(r"(?<![\w-])\d[\d.]*\d(?!\w)|\b\d\b", found)) - {"21", "27"}
-    assert {"938", "21.8", "108", "18.1", "4.9"} <= figures
-    assert [figure for figure in sorted(figures) if not re.search(rf"(?<![\d.]){figure}(?![\d.])", results)] == []
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LINES_MAX
+    assert len(text.split()) <= WORDS_MAX
 
 
 def test_the_readme_counts_the_weaknesses() -> None:

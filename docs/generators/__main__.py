@@ -16,6 +16,7 @@ from docs.generators import (
     phases_page,
     reconciliation_page,
     recorded_page,
+    results_page,
     settings_page,
     simulation_page,
     table_pages,
@@ -36,6 +37,7 @@ GENERATORS = (
     phases_page,
     reconciliation_page,
     recorded_page,
+    results_page,
     simulation_page,
     choice_page,
 )

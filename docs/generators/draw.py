@@ -2,8 +2,7 @@
 
 Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
-`make draw ARGS=coordinators` fills that page and the chapters of the designs on it, and `make draw ARGS="coordinators
---table faults"` one table of the page, from runs of its scenarios.
+`make draw ARGS=coordinators` fills that page and the chapters of the designs on it.
 `make draw ARGS="--from-code"` fills only what comes from the code itself and needs no run.
 """
 
@@ -26,7 +25,6 @@ from comparison.report.drawing.scale import scales
 from comparison.report.view.runs import read_views
 from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
-from docs.generators.coordinator_tables import TABLES
 from docs.generators.pages import DOCS, chapter, filled
 from kernel.designs import COORDINATED, DESIGN_NAMES, ZOOKEEPER
 
@@ -40,10 +38,7 @@ COMMAND = Path(sys.executable).with_name("rebalance-lab")
 #: The commands whose runs pages are drawn from, by the page that names them.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
-    "coordinators": (
-        ("run", "join", "leave", "crash", "rolling-restart", "--design", "all", "--seed", "1"),
-        ("run", "slow-member", "pause", "split-brain", "coordinator-failover", "--design", "all", "--seed", "1"),
-    ),
+    "coordinators": (("run", "join", "rolling-restart", "slow-member", "--design", "all", "--seed", "1"),),
 }
 #: Designs of which a restart is shown step by step, with the member shown; `four-phases.md` has joins.
 STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
@@ -142,8 +137,7 @@ def pages(source: str) -> tuple[str, ...]:
 def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
     """The contents of a page's places, by name, as far as they come from runs."""
     if page == "coordinators":
-        tables = {name: partial(fill, runs.results) for name, (fill, _) in TABLES.items()}
-        return {**tables, "stall.svg": partial(stall, runs)}
+        return {"stall.svg": partial(stall, runs)}
     (design,) = (name for name in DESIGN_NAMES if chapter(name) == page)
     drawn: dict[str, Callable[[], str]] = {
         name: partial(each.made, runs, name) for name, each in DRAWINGS.items() if each.design == design
@@ -199,27 +193,12 @@ def draw(page: str, places: Mapping[str, Callable[[], str]]) -> None:
     path.write_text(filled(path, {name: fill() for name, fill in places.items()}))
 
 
-def draw_table(name: str) -> None:
-    """Fill one table of `coordinators.md` from new runs of its scenarios."""
-    fill, scenarios = TABLES[name]
-    with tempfile.TemporaryDirectory() as scratch:
-        run("run", *scenarios, "--design", "all", "--seed", "1", "--quiet", "--output", scratch)
-        runs = Runs([(Path(scratch) / "latest").resolve()])
-        draw("coordinators", {name: partial(fill, runs.results)})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make draw", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(COMMANDS))
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="folders of runs instead of runs made now")
     parser.add_argument("--from-code", action="store_true", help="only what comes from the code and needs no run")
-    parser.add_argument("--table", choices=TABLES, help="one table of coordinators.md, and only the runs that it needs")
     given = parser.parse_args()
-    if given.table:
-        if given.pages not in ([], ["coordinators"]) or given.runs or given.from_code:
-            parser.error("--table is a table of the page coordinators, made from new runs")
-        draw_table(given.table)
-        return
     for source in given.pages or COMMANDS:
         if source not in COMMANDS:
             parser.error(f"no page {source}: there are {', '.join(COMMANDS)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.results.outcomes import VerdictOutcome
 from comparison.scenarios.plan.catalogue import CATALOGUE
 from docs.generators.pages import DOCS, filled, markdown_table
+from docs.generators.result_records import read_records as read_results
 from docs.generators.simulation_records import read_records
 
 if TYPE_CHECKING:
@@ -40,16 +41,12 @@ _PHASE = (
     "member, and the others hear of its end with their next ones, so that it takes from 2 to 4 s, and the rebalance."
 )
 EXPLANATIONS: Mapping[tuple[str, str, str], str] = {
-    **{("crash", design, SETTLED): _PHASE for design in ("cooperative", "consumer")},
+    ("crash", "cooperative", SETTLED): _PHASE,
     ("pause", "zookeeper", "moved"): _IDS,
     **{("pause", design, SETTLED): _COMPUTING for design in ("cooperative", "consumer")},
     ("join", "zookeeper", "reads"): _CONFLICT,
     ("join", "zookeeper", "writes"): _CONFLICT,
     ("leave", "zookeeper", "moved"): _IDS,
-    ("leave", "cooperative", SETTLED): (
-        "LeaveGroup was answered 375 and 471 ms after the change live, when the others' heartbeats had just passed, so "
-        "that they heard of it a second later; the simulated one is in time for them."
-    ),
 }
 
 
@@ -75,22 +72,22 @@ def differences(records: Records) -> list[Difference]:
     for live, simulated in pairs(records):
         names = dict.fromkeys((*live.counts, *simulated.counts))
         figures = [name for name in names if _differs(*_values(live, simulated, name))]
-        if not _meet([*live.settled_ms, *quiet_ms(live)], simulated.settled_ms):
+        if not _meet([*live.settled_ms, *repeated_ms(live)], simulated.settled_ms):
             figures.append(SETTLED)
         found += [Difference(live.scenario, live.design, figure) for figure in figures]
     return found
 
 
-def quiet_ms(case: CaseRecord) -> list[int]:
-    """From when to when the case settled on a quiet machine, by the table in `coordinators.md`, whose unit is .1 s."""
-    text = (DOCS / "coordinators.md").read_text(encoding="utf-8")
-    table, _, _ = text.partition("<!-- drawn: changes -->")[2].partition("<!-- end -->")
-    for line in table.splitlines():
-        cells = [cell.strip() for cell in line.split("|")]
-        if cells[1:3] == [case.scenario, f"`{case.design}`"]:
-            settled_ms = round(1000 * float(cells[-2]))
-            return [settled_ms - 50, settled_ms + 50]
-    return []
+def repeated_ms(case: CaseRecord) -> list[int]:
+    """When the case had settled in the runs of `docs/results.json`."""
+    return [
+        round(settled_ms)
+        for record in read_results().values()
+        for each in record.cases
+        if (each.scenario, each.design) == (case.scenario, case.design)
+        for settled_ms in each.figures.get(f"{case.scenario}: converge_ms", [])
+        if settled_ms is not None
+    ]
 
 
 def _values(live: CaseRecord, simulated: CaseRecord, name: str) -> tuple[Sequence[int], Sequence[int]]:
@@ -127,7 +124,7 @@ def _row(live: CaseRecord, simulated: CaseRecord, numbers: Mapping[Difference, i
             mark = _mark(numbers, live, name)
             here.append(f"{name} {_interval(of_live)}")
             there.append(f"{name} {_interval(of_simulated)}{mark}")
-    times_ms = ([*live.settled_ms, *quiet_ms(live)], simulated.settled_ms)
+    times_ms = ([*live.settled_ms, *repeated_ms(live)], simulated.settled_ms)
     settled = [_interval([ms / 1000 for ms in each], ".2f") for each in times_ms]
     return (
         f"`{live.scenario}`",
@@ -181,7 +178,7 @@ def _row_of_originals(original: OriginalRecord, live: CaseRecord, simulated: Cas
             same.append(f"{name} {values[0]}")
         else:
             others.append(f"{name} {_in_turn(each)}")
-    times_ms = (original.settled_ms, [*live.settled_ms, *quiet_ms(live)], simulated.settled_ms)
+    times_ms = (original.settled_ms, [*live.settled_ms, *repeated_ms(live)], simulated.settled_ms)
     return (
         f"`{original.scenario}`",
         f"`{original.design}`",

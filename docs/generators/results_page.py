@@ -1,0 +1,204 @@
+"""Fill the tables of `docs/results.md` and `docs/coordinators.md` from `docs/results.json`.
+
+`docs.generators.result_records` makes that file. Every figure is a median of the repeats, with their range behind it
+where they differ.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from comparison.pipeline.figures.model import JOIN, Setting, Troubles, zookeeper
+from comparison.results.outcomes import VerdictOutcome
+from comparison.scenarios.plan.catalogue import CATALOGUE
+from docs.generators.pages import DOCS, filled, markdown_table, with_range
+from docs.generators.result_records import read_records
+from kernel.designs import DESIGN_NAMES, ZOOKEEPER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from docs.generators.result_records import CaseRecord, CommandRecord
+
+    Records = Mapping[str, CommandRecord]
+
+PAGE, SIDE_BY_SIDE = DOCS / "results.md", DOCS / "coordinators.md"
+#: The design beside which `zookeeper` stands in a herd.
+_WITH_COORDINATOR = "eager"
+#: Members after the join.
+SIZES = (3, 6, 11, 21)
+
+
+class Column(NamedTuple):
+    """A column of a table; of several figures in a cell those that are not 0 are joined by +."""
+
+    heading: str
+    figures: tuple[str, ...]  #: `{}` is the scenario, which is also the name of its change
+    unit: float = 1
+    digits: int = 0
+
+
+class Table(NamedTuple):
+    """A row for each scenario and design."""
+
+    page: Path
+    command: str
+    scenarios: tuple[str, ...]
+    columns: Sequence[Column]
+
+
+_REQUESTS = ("JoinGroup", "SyncGroup")
+_WATCHING = {"": ("zk_reads", "notifications"), "coordinator ": ("reads", "notifications")}
+#: By place.
+TABLES: Mapping[str, Table] = {
+    "restarts": Table(
+        PAGE,
+        "rolling-restart",
+        ("rolling-restart",),
+        (
+            Column("rebalances", ("restart: rounds",)),
+            Column("interruptions", ("restart: stopped",)),
+            Column("moves", ("restart: moved",)),
+            Column("without an owner, partition-s", ("restart: unowned_partition_s",), digits=1),
+            Column("slowest restart settled after, s", ("restart: converge_ms",), 1000, 1),
+        ),
+    ),
+    "stall": Table(
+        PAGE,
+        "slow-member",
+        ("slow-member",),
+        (
+            Column("the whole group delivers nothing, s", ("stalled_s",), digits=1),
+            Column("longest wait for a member, s", ("longest_wait_ms",), 1000, 1),
+            Column("the join settled after, s", ("join: converge_ms",), 1000, 1),
+        ),
+    ),
+    "faults": Table(
+        PAGE,
+        "faults",
+        ("split-brain", "pause"),
+        (
+            Column("two members deliver, partition-s", ("two_delivering_partition_s",), digits=1),
+            Column("commits accepted from a replaced member", ("stale_writes",)),
+            Column("offsets moved back", ("moved_back",)),
+            Column("commits fenced", ("fenced",)),
+        ),
+    ),
+    "changes": Table(
+        SIDE_BY_SIDE,
+        "changes",
+        ("join", "leave", "crash"),
+        (
+            Column("rebalances", ("{}: rounds",)),
+            Column("stopped", ("{}: stopped",)),
+            Column("moved", ("{}: moved",)),
+            Column("JoinGroup + SyncGroup", tuple(f"{{}}: {api}" for api in _REQUESTS)),
+            Column(
+                "reads + notifications of ZooKeeper (in `server` the coordinator's)",
+                tuple(f"{{}}: {who}{what}" for who, names in _WATCHING.items() for what in names),
+            ),
+            Column("unowned, partition-s", ("{}: unowned_partition_s",), digits=1),
+            Column("settled, s", ("{}: converge_ms",), 1000, 1),
+        ),
+    ),
+    "failovers": Table(
+        SIDE_BY_SIDE,
+        "faults",
+        ("coordinator-failover",),
+        (
+            Column("rebalances", ("failover: rounds",)),
+            Column("stopped", ("failover: stopped",)),
+            Column("offsets moved back", ("moved_back",)),
+            Column("every partition delivered and committed again, s", ("failover: settled_ms",), 1000, 1),
+        ),
+    ),
+}
+
+
+def shown(case: CaseRecord, column: Column) -> str:
+    """A cell: medians and ranges."""
+    spreads = [case.spread(name.format(case.scenario)) for name in column.figures]
+    if len(spreads) > 1:
+        spreads = [each for each in spreads if each is not None and each.high]
+    return " + ".join(with_range(each, lambda value: f"{value / column.unit:,.{column.digits}f}") for each in spreads)
+
+
+def table(records: Records, place: str) -> str:
+    """A table of the pages."""
+    _, command, scenarios, columns = TABLES[place]
+    cases = {(case.scenario, case.design): case for case in records[command].cases}
+    several = len(scenarios) > 1
+    rows = [
+        ((scenario,) if several else ())
+        + (f"`{design}`", *(shown(cases[scenario, design], column) for column in columns))
+        for scenario in scenarios
+        for design in DESIGN_NAMES
+    ]
+    headings = (("scenario",) if several else ()) + ("design", *(column.heading for column in columns))
+    names = len(headings) - len(columns)
+    return markdown_table(headings, rows, ["---"] * names + ["---:"] * len(columns))
+
+
+def reads_of_a_join(members: int) -> int:
+    """What one more member costs in a herd if no attempt fails; `members` are those after it."""
+    defaults = CATALOGUE["herd"].parameters({})
+    at = Setting(members=members, topics=defaults.topics, partitions=defaults.partitions, brokers=defaults.brokers)
+    return zookeeper(JOIN, at, Troubles())["reads"].count
+
+
+def herd(records: Records) -> str:
+    """What one more member costs, by the size of the group that it joins."""
+    alone, coordinated = (records["compare"].case("herd", each) for each in (ZOOKEEPER, _WITH_COORDINATOR))
+    rows = []
+    for size in SIZES:
+        reads, woken = (
+            shown(alone, Column("", (f"join to {size}: {each}",))) for each in ("zk_reads", "notifications")
+        )
+        requests = shown(coordinated, Column("", tuple(f"join to {size}: {api}" for api in _REQUESTS)))
+        rows.append((str(size - 1), reads, f"{reads_of_a_join(size):,}", woken, requests))
+    headings = (
+        "members before",
+        "`zookeeper`: reads of ZooKeeper",
+        "if no attempt fails",
+        "members woken",
+        f"`{_WITH_COORDINATOR}`: JoinGroup + SyncGroup requests",
+    )
+    return markdown_table(headings, rows, ["---:"] * len(headings))
+
+
+def measured(record: CommandRecord) -> str:
+    """How the runs of a command were made."""
+    made = date.fromisoformat(record.date)
+    verdicts = [verdict for case in record.cases for verdict in case.verdicts]
+    others = sum(verdict != VerdictOutcome.EXPECTED for verdict in verdicts)
+    went = f"all {len(verdicts)} runs" if not others else f"all but {others} of {len(verdicts)} runs"
+    low, high = record.load
+    return (
+        f"*`{record.command}`, {made.day} {made:%B %Y}, commit `{record.versions['commit']}`, Python "
+        f"{record.versions['python']}, {record.machine['cores']} cores with other work (load {low:.0f} to {high:.0f}); "
+        f"{went} went as the model says.*"
+    )
+
+
+def lost(records: Records) -> str:
+    """The sentence about lost records."""
+    cases = [case for record in records.values() for case in record.cases]
+    assert not any(sum(filter(None, case.figures["lost"])) for case in cases)
+    return f"No record was lost in any of {sum(len(case.seeds) for case in cases)} runs."
+
+
+def places(records: Records, page: Path) -> dict[str, str]:
+    """The contents of a page's places, by name."""
+    tables = {place: table(records, place) for place, each in TABLES.items() if each.page == page}
+    if page == SIDE_BY_SIDE:
+        return tables
+    notes = {f"measured-{name}": measured(record) for name, record in records.items()}
+    return {"herd": herd(records), "lost": lost(records), **tables, **notes}
+
+
+def files() -> dict[Path, str]:
+    """The pages with their tables."""
+    records = read_records()
+    return {page: filled(page, places(records, page)) for page in (PAGE, SIDE_BY_SIDE)}
