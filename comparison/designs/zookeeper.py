@@ -1,4 +1,4 @@
-"""`zookeeper`: Kafka 0.8.2's high-level consumer. The steps R1 to R12 are those of docs/zookeeper-consumer.md."""
+"""`zookeeper`: Kafka 0.8.2's high-level consumer. The steps R1 to R12 are those of docs/state-machines.md."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from comparison.report.view.runs import read_views
 from comparison.results.result import RESULT, read_result
 from docs.generators import offset_picture, rebalance_table
 from docs.generators.pages import DOCS, chapter, filled
-from kernel.designs import COORDINATED, DESIGN_NAMES, ZOOKEEPER
+from kernel.designs import COORDINATED, DESIGN_NAMES, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,12 +40,11 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
     "coordinators": (("run", "join", "rolling-restart", "slow-member", "--design", "all", "--seed", "1"),),
 }
-#: Designs of which a restart is shown step by step, with the member shown; `four-phases.md` has joins.
-STEPS_OF_A_RESTART = {"static": "m1.2", "delayed": "m2"}
+#: The design of which a restart is shown step by step, and the member shown; `four-phases.md` has joins.
+STEPS_OF_A_RESTART = (STATIC, "m1.2")
 #: What comes from the code itself, by page and place.
 FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "zookeeper-consumer": {
-        "rebalance": rebalance_table.steps,
         "rebalance-options": rebalance_table.options,
         "offset-names": offset_picture.names_table,
         "offset-life": offset_picture.life_table,
@@ -144,8 +143,8 @@ def fillings(page: str, runs: Runs) -> Mapping[str, Callable[[], str]]:
     }
     if design == ZOOKEEPER:
         return {**drawn, "steps": partial(steps, runs, "m1")}
-    if design in STEPS_OF_A_RESTART:
-        drawn[f"steps-{design}"] = partial(restart_steps, runs, design, STEPS_OF_A_RESTART[design])
+    if design == STEPS_OF_A_RESTART[0]:
+        drawn[f"steps-{design}"] = partial(restart_steps, runs, *STEPS_OF_A_RESTART)
     return drawn
 
 

@@ -43,9 +43,9 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], rule:
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in line) for line in cells)
 
 
-def folded(summary: str, text: str) -> str:
+def folded(summary: str, *parts: str) -> str:
     """Markdown that a reader unfolds."""
-    return f"<details markdown><summary>{summary}</summary>\n\n{text}\n\n</details>"
+    return "\n\n".join((f"<details markdown><summary>{summary}</summary>", *parts, "</details>"))
 
 
 def with_range(spread: Spread | None, text: Callable[[float], str]) -> str:

@@ -6,9 +6,10 @@ figures and recording.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from docs.generators.pages import DOCS, FIGURES, filled, markdown_table
+from docs.generators.pages import DOCS, FIGURES, filled, folded, markdown_table
 from docs.generators.phase_picture import picture
 from docs.generators.phases import LEADER, NEW, OTHER, PHASES, WAITS, conversations
 from kernel.designs import CONSUMER, COOPERATIVE, EAGER, SERVER, ZOOKEEPER
@@ -28,7 +29,7 @@ _ALT_TEXT = "{}: the new member's phases and requests in the order of the table 
 def page() -> str:
     """The page for the present recording."""
     recorded = conversations()
-    shown = {design: f"{_shown(design)}\n\n{_rows(recorded[design])}" for design in DRAWN}
+    shown = {design: f"{_shown(design)}\n\n{folded('As a table', _rows(recorded[design]))}" for design in DRAWN}
     return filled(PAGE, {"matrix": matrix(recorded), **shown})
 
 
@@ -68,17 +69,19 @@ def _place(path: str) -> str:
 
 
 def _rows(conversation: Sequence[Happened]) -> str:
-    who = {NEW: "the new member", LEADER: "the leader", OTHER: "another member"}
+    """A row for each step, one for the same step several times in a row; `ms` is the first one's."""
     rows = []
-    for each in conversation:
-        what = f"{each.what} {each.detail}" if each.kind == "operation" else each.what
-        answer = "" if each.kind == "operation" else each.detail
-        if each.kind == "request":
-            answer = answer or "answered"
-        marked = f"*{what}*" if each.kind in ("note", "state") else f"`{what}`"
-        phase = str(each.phase) if each.phase else ""
-        rows.append((f"{each.ms:.0f}", who.get(each.who, "the coordinator"), phase, marked, answer))
+    for (who, phase, what, answer), steps in groupby(conversation, key=_row):
+        first, *others = steps
+        rows.append((f"{first.ms:.0f}", who, phase, f"{what}{f' x {1 + len(others)}' if others else ''}", answer))
     return markdown_table(("ms", "who", "phase", "what", "answer"), rows)
+
+
+def _row(each: Happened) -> tuple[str, str, str, str]:
+    who = {NEW: "new member", LEADER: "leader", OTHER: "another member"}.get(each.who, "coordinator")
+    what = f"{each.what} {each.detail}" if each.kind == "operation" else each.what
+    marked = f"*{what}*" if each.kind in ("note", "state") else f"`{what}`"
+    return who, str(each.phase or ""), marked, "" if each.kind == "operation" else each.detail
 
 
 def files() -> Mapping[Path, str]:

@@ -1,6 +1,6 @@
-"""The tables of `zookeeper-consumer.md` that show the rebalance table of `zkconsumer`, step by step.
+"""The table of `zookeeper-consumer.md` that shows which options change the rebalance table of `zkconsumer`.
 
-They need no run: `make draw ARGS="--from-code"` fills them in, and a test holds the page against them.
+It needs no run: `make draw ARGS="--from-code"` fills it in, and a test holds the page against it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from docs.generators.pages import markdown_table
-from zkconsumer.rebalance.attempt import following
 from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.table import table
 
@@ -35,13 +34,6 @@ OPTIONS: Mapping[str, RebalanceConfig] = {
 }
 
 
-def steps() -> str:
-    """Every step of the original, in order."""
-    rows = table(ORIGINAL)
-    headings = ("step", "state", "phase", "what happens", "ZooKeeper requests", "then")
-    return markdown_table(headings, [(*_row(state, step), _then(rows, state)) for state, step in rows.items()])
-
-
 def options() -> str:
     """What each option adds to the table, drops from it and changes in it."""
     original = table(ORIGINAL)
@@ -61,20 +53,9 @@ def options() -> str:
     return markdown_table(("option", "adds", "drops", "changes", "moves"), rows)
 
 
-def _row(state: RebalanceState, step: Step) -> tuple[str, ...]:
-    return step.number, _name(state), step.phase, step.purpose, _requests(step)
-
-
 def _requests(step: Step) -> str:
     """What is sent to ZooKeeper, or, for a step that sends nothing there, what it does instead."""
     return step.requests.removeprefix("none: ")
-
-
-def _then(rows: Mapping[RebalanceState, Step], state: RebalanceState) -> str:
-    """The states that can follow, the next one first; a step without any fails the attempt."""
-    step = rows[state]
-    following_states = [following(rows, state)] if step.goes_on else []
-    return " or ".join(map(_name, dict.fromkeys((*following_states, *step.jumps)))) or "the attempt fails"
 
 
 def _name(state: RebalanceState) -> str:

@@ -7,6 +7,7 @@ from docs.generators.pages import FIGURES
 #: Drawn from the code, not from a run.
 GENERATED = (
     "machine-*.svg",
+    "map-*.svg",
     "coordinator-lookup.svg",
     "offset-*.svg",
     "phases-*.svg",

@@ -19,6 +19,8 @@ from coordinator.membership.classic.table import TABLE as CLASSIC_TABLE
 from coordinator.membership.consumer.table import TABLE as CONSUMER_TABLE
 from coordinator.membership.server.table import TABLE as SERVER_TABLE
 from docs.generators import consumer_requests
+from docs.generators.machine_layout import Arrow, Box, Course, Node, Point, conflicts, laid_out
+from docs.generators.machine_map import laid
 from docs.generators.machine_page import PAGE, files
 from docs.generators.machine_picture import picture, words
 from docs.generators.machines import BETWEEN, CONSUMER_MOVES, machines
@@ -47,7 +49,8 @@ def written():
 def test_page_and_figures_are_what_the_tables_give(written):
     for path, content in written.items():
         assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
-    assert {path for path in written if path != PAGE} == set(FIGURES.glob("machine-*.svg"))
+    drawn = {path for pattern in ("machine-*.svg", "map-*.svg") for path in FIGURES.glob(pattern)}
+    assert {path for path in written if path != PAGE} == drawn
 
 
 # -- the figures are complete ------------------------------------------------------------------------------------------
@@ -101,6 +104,40 @@ EXPECTED = {
 }
 
 
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_map_has_every_state_and_every_move_and_nothing_on_anything_else(name):
+    """An arrow stands for its reasons; those that are said once are counted."""
+    states, moves = EXPECTED[name]
+    map_ = laid(MACHINES[name])
+    assert set(map_.nodes) == states
+    told = Counter(move for each in map_.drawn for move in each.moves)
+    assert max(told.values()) == 1
+    assert {move[:2] for move in told} == {move[:2] for move in moves if move[0] != move[1]}
+    assert {move for move in moves if move[2] and move[0] != move[1]} <= set(told)
+    assert map_.conflicts() == []
+    for each in map_.drawn:
+        says = " ".join(each.lines)
+        more = re.search(r" \(\+(\d+)\)$", says)
+        reasons = {reason.partition(": ")[0] for *_, reason in each.moves} if not each.arrow.start else each.moves
+        named = len(says[: more.start() if more else None].split(", ")) if not each.arrow.start else 1
+        assert len(reasons) == named + int(more[1] if more else 0), says
+
+
+def test_a_label_on_something_else_is_a_conflict():
+    nodes = {"A": Node(60, 60, 30, 20), "B": Node(260, 60, 30, 20), "C": Node(160, 60, 30, 20)}
+    arrow, size = Arrow("A", "B", 60, 16), Box(0, 0, 320, 120)
+    straight = Course(Point(90, 60), Point(160, 60), Point(230, 60), Box(130, 52, 190, 68), (Point(160, 60),), 0)
+    assert conflicts(nodes, [arrow], [straight], size) == [
+        "the label of A → B on a state, or outside",
+        "A → B through C",
+    ]
+    (around,) = laid_out(nodes, [arrow], size)
+    assert conflicts(nodes, [arrow], [around], size) == []
+    both = conflicts(nodes, [arrow] * 2, [around] * 2, size)
+    assert both.count("A → B through the label of A → B") == 2
+    assert both.count("the labels of A → B and of A → B on each other") == 2
+
+
 def drawn(name):
     return ElementTree.fromstring(picture(MACHINES[name]))
 
@@ -135,16 +172,14 @@ def test_figure_says_every_reason_in_its_own_card(name):
 def test_table_and_words_beside_a_figure_have_every_move(name):
     _, moves = EXPECTED[name]
     page = PAGE.read_text(encoding="utf-8")
-    after = page.partition(f"machine-{name}.svg)")[2]
-    rows, state = set(), ""
-    for line in after.partition("<!-- end -->")[0].strip().partition("\n\n")[0].splitlines()[2:]:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        state = cells[0].strip("*") or state
-        to = {"stays": state}.get(cells[2], cells[2])
-        for said in cells[3].replace("`", "").split("; "):
-            rows |= {(state, to, reason) for reason in ([said] if ": " in said else said.split(", "))}
-    named = {(state, to) for state, to, _ in rows if to}
-    assert named == {move[:2] for move in moves}
+    table = page.partition(f"machine-{name}.svg)")[2].strip().partition("\n\n")[0]
+    rows = set()
+    for line in table.splitlines()[2:]:
+        to, sources, when = (cell.strip() for cell in line.strip("|").split("|"))
+        for said in when.replace("`", "").split("; "):
+            for reason in [said] if ": " in said else said.split(", "):
+                rows |= {(state, state if to == "stays" else to, reason) for state in sources.split(", ")}
+    assert {row[:2] for row in rows} == {move[:2] for move in moves}
     assert {move for move in moves if move[2] and ("," not in move[2] or ": " in move[2])} <= rows
     said = words(MACHINES[name])
     assert all(f"to {to}" in said for _, to, _ in moves)
@@ -162,7 +197,8 @@ def test_every_request_of_the_error_table_is_on_the_page_in_every_state():
     assert all(list(row) == list(consumer_requests.STATES) for row in of_consumers.rows.values())
     page = PAGE.read_text(encoding="utf-8")
     tables = (classic(), server(), of_consumers)
-    assert all(f"\n| {request} | " in page for answers in tables for request in answers.rows)
+    named = [name for line in page.splitlines() for name in line.partition(" | ")[0].removeprefix("| ").split("<br>")]
+    assert {request for answers in tables for request in answers.rows} <= set(named)
 
 
 def test_a_figure_names_a_request_of_every_api_once_in_every_state():
