@@ -81,8 +81,8 @@ class Design:
     known_unowned_s: float  #: of the rolling restart, median; heartbeats of 1 s, down for 1 s
     forming: int = 1  #: generations, or epochs, until the first five members have settled
     reconciles: bool = False  #: KIP-848
-    #: Where ours may cost something else: Kafka's own client assignor, and so ours, sorts by hashes of member ids,
-    #: which are random; librdkafka's does not. The assignors of KIP-848 run on the broker, for both alike.
+    #: Where ours may cost something else. Kafka's own client assignor sorts by hashes of the member ids, so its result
+    #: varies with them, and so does ours; librdkafka's does not. KIP-848's assignors run on the broker, for both alike.
     of_ours: dict[str, Known] = field(default_factory=dict)
 
     def allowed(self, kind: str, change: str) -> Known:

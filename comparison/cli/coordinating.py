@@ -50,7 +50,7 @@ __consumer_offsets if it does not exist yet."""
 def coordinator(group: str, bootstrap: str | None, partitions: int | None, form: str) -> int:
     """Show which broker coordinates a group; exit code 1 if none does.
 
-    The pid is shown of a broker that was started by `broker` and runs.
+    The pid is shown if the broker was started by `broker` and is running.
     """
     if partitions is not None:
         if bootstrap is not None:

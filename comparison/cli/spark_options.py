@@ -29,7 +29,7 @@ spark_options = with_options(
     click.option(
         "--memory", metavar="SIZE", default=MEMORY, show_default=True, help="Memory of Spark's driver and executors."
     ),
-    click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's. May be repeated."),
+    click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting. May be repeated."),
 )
 #: For Spark elsewhere, and those for Spark here.
 cluster_options = with_options(

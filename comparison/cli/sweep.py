@@ -122,7 +122,7 @@ settings. docs/sweeps.md has the file's format."""
 @click.option(
     "--simulated",
     is_flag=True,
-    help="In virtual time, on a modelled network and a modelled ZooKeeper, a task of Spark's for each run.",
+    help="In virtual time, on a modelled network and a modelled ZooKeeper, one Spark task for each run.",
 )
 @click.option(
     "--full-stack-members",

@@ -38,7 +38,7 @@ Examples:
 def znodes(path: str, connect: str | None, form: str) -> int:
     """Show a znode and all below it, with their data; exit code 1 if it does not exist.
 
-    An ephemeral znode goes with the session of the client that has created it.
+    An ephemeral znode disappears with the session of the client that created it.
     """
     if not path.startswith("/"):
         raise UserError(f"{path}: the path of a znode begins with /")

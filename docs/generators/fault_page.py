@@ -32,9 +32,7 @@ def page() -> str:
 
 
 def _row(fault: Fault) -> tuple[str, ...]:
-    does = fault.does
-    if fault.designs != DESIGN_NAMES:
-        does += f" Only in {' and '.join(fault.designs)}."
+    does = fault.does + _where(fault)
     for design, needed in fault.needs.items():
         settings = ", ".join(f"`-c {name}={value}`" for name, value in needed.items())
         does += f" In {design} it needs {settings}."
@@ -42,7 +40,17 @@ def _row(fault: Fault) -> tuple[str, ...]:
     targets = (
         "every link" if fault.targets == LINKS else ", ".join(kind.value.partition(":")[0] for kind in fault.targets)
     )
-    return f"`{fault.name}`", does, fault.heals or "Nothing to heal: it ends by itself.", targets, parameters
+    return f"`{fault.name}`", does, fault.heals or "It ends by itself.", targets, parameters
+
+
+def _where(fault: Fault) -> str:
+    """The designs that have the fault, or those that lack it, whichever are fewer."""
+    lacking = [design for design in DESIGN_NAMES if design not in fault.designs]
+    if not lacking or f"Not in {lacking[0]}" in fault.does:
+        return ""
+    if len(lacking) < len(fault.designs):
+        return f" Not in {' or '.join(lacking)}."
+    return f" Only in {' and '.join(fault.designs)}."
 
 
 def _parameter(each: Number | Choice) -> str:

@@ -5,6 +5,7 @@ A test compares them. `python -m docs.generators.name_tests` prints every name w
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = DOCS / "kafka-test-names.md"
+#: The first letter of a group that is not the name of a request.
+_PLAIN_WORD = re.compile(r"^[A-Z](?=[a-z]+\b)")
 
 
 def page() -> str:
@@ -38,8 +41,8 @@ def page() -> str:
 
 def _class(title: str, groups: Mapping[str, Sequence[str]], covered_names: Set[str]) -> str:
     names = {name for group in groups.values() for name in group}
-    about = ", ".join(group.rpartition(": ")[2] for group in groups)
-    return f"- `{title}`, {len(names & covered_names)} of {len(names)}: {about[:1].lower()}{about[1:]}"
+    about = ", ".join(_PLAIN_WORD.sub(lambda first: first[0].lower(), each.rpartition(": ")[2]) for each in groups)
+    return f"- `{title}`, {len(names & covered_names)} of {len(names)}: {about}"
 
 
 def every_name() -> Iterator[str]:

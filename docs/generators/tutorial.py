@@ -69,7 +69,7 @@ class Player:
         self._terminals: dict[str, _Running] = {}
         self._pids: dict[str, int] = {}  #: of the page -> real
         self._started = 0
-        self._environment = {**os.environ, STATE_VARIABLE: str(self._state), "COLUMNS": "110", "NO_COLOR": "1"}
+        self._environment = {**os.environ, STATE_VARIABLE: str(self._state), "COLUMNS": "80", "NO_COLOR": "1"}
 
     def play(self, block: Block) -> list[Step]:
         """The block's steps with what they really showed, in the page's ports and folders, and with real pids."""

@@ -10,6 +10,7 @@ The first word names the terminal; `sh` is the one whose commands run to their e
 `last`   only the last line with this pattern is compared
 `mask`   what this pattern matches is not compared
 `trim`   lines of the output that the page shows; a line `[... 9 more lines]` stands for the others
+`rebalances`  `shown`, where the page shows what a consumer says of how long its rebalances took
 `exit`   the exit code, if it is not 0
 
 Lines `$ command` are typed (in a terminal `(m1) $ command`, or `(m1) ^C`), and the rest is output. A command goes on in
@@ -23,7 +24,7 @@ import shlex
 from dataclasses import dataclass, field
 
 SHELL = "sh"
-OPTIONS = ("until", "same", "last", "mask", "trim", "exit")
+OPTIONS = ("until", "same", "last", "mask", "trim", "rebalances", "exit")
 _MARK = re.compile(r"<!-- play: (.*) -->")
 _TYPED = re.compile(r"(?:\((\w+)\) )?\$ .*|\((\w+)\)(?: \^C)?")
 _CHAPTER = re.compile(r"## (.*)")
@@ -143,6 +144,8 @@ _VARIES = tuple(
 #: Whether a try fails on a conflict depends on who comes first; what the members end with does not. On a busy machine,
 #: ZooKeeper may be slow to answer.
 _NOT_COMPARED = re.compile(r"ID: attempt \d of \d to rebalance failed: .*|no ZooKeeper answers at \S+ yet; waiting .*")
+#: A line of 40 words about a rebalance that went well.
+_TOOK = "rebalance: done at "
 _LEFT_OUT = re.compile(r"\[\.\.\. \d+ more lines?\]")
 _COUNTED = re.compile(r"(\d+) of (\S+) up to @(\d+)")
 _RESET = re.compile(r"(\S+ to @\d+)(?:, | \()")
@@ -163,7 +166,9 @@ def normalised(lines: list[str], options: dict[str, str]) -> list[str]:
 
 
 def trimmed(lines: list[str], options: dict[str, str]) -> list[str]:
-    """The lines as the page shows them, with a visible mark for what is left out."""
+    """The lines as the page shows them, with a visible mark for the end that is left out."""
+    if "rebalances" not in options:
+        lines = [line for line in lines if not line.startswith(_TOOK)]
     most = int(options.get("trim", len(lines)))
     left_out = len(lines) - most
     if left_out <= 0:

@@ -171,12 +171,12 @@ CHANGES = (
         look_for=(
             "what the time is made of: the topic grows; somebody notices; the others hear of it; JoinGroup, assignor "
             "and SyncGroup; and the first records of the new partitions arrive",
-            "in zookeeper and server a watch tells at once, and in consumer the coordinator knows its topics; in the "
+            "in zookeeper and server a watch fires at once, and in consumer the coordinator knows its topics; in the "
             "others the leader's metadata must be older than metadata.max.age.ms (a second here). "
             "unnoticed-partitions has Kafka's default of five minutes",
             "who stops: everybody, for all partitions, in zookeeper, server, eager and static; nobody in cooperative, "
             "delayed and consumer, whose members keep what they have",
-            "moved partitions: range numbers them anew, so nearly all move although each member would only need more",
+            "moved partitions: range divides them afresh, so nearly all move, though each member only needs a few more",
         ),
         checks=(
             "never owned by two members under a coordinator",
@@ -199,7 +199,7 @@ CHANGES = (
         symptom="I added partitions to the topic, and for minutes nobody reads them.",
         look_for=(
             "how soon anybody notices: the leader when its metadata is metadata.max.age.ms old (Kafka's default here: "
-            "five minutes; the group has just formed, so nearly all of it), then the group needs less than seconds",
+            "five minutes; the group has just formed, so nearly all of it); the rest takes about a second",
             "zookeeper, and the coordinator of consumer, know at once: the same partitions, read within seconds",
             "records wait in the new partitions meanwhile, and none is lost: auto.offset.reset=latest would skip those "
             "that came before",
@@ -236,10 +236,10 @@ CHANGES = (
             "end",
             "after a crash before the first commit: what came while the victim's session ended is skipped, in every "
             "design",
-            "new partitions: what came before the group noticed them is skipped. A watch tells zookeeper and server at "
-            "once; the others skip up to metadata.max.age.ms, or a heartbeat, of records (KIP-842, KIP-1327)",
-            "what to do: auto.offset.reset=earliest, and a first commit as soon as a group begins. Who wants the end "
-            "can seek there once",
+            "new partitions: what came before the group noticed them is skipped. In zookeeper and server a watch fires "
+            "at once; the others skip up to metadata.max.age.ms, or a heartbeat, of records (KIP-842, KIP-1327)",
+            "what to do: auto.offset.reset=earliest, and a first commit as soon as a group begins. A group that "
+            "wants the end can seek there once",
         ),
         checks=(
             "never owned by two members under a coordinator",

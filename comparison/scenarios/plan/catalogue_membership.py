@@ -126,7 +126,7 @@ MEMBERSHIP = (
             "one sends heartbeats; the older one notices nothing",
             "zookeeper, with the same consumer.id: 0.8 waits until the older one's id znode is gone, for ever if need "
             "be (KAFKA-1387). Since 1.1, and here (registration.conflict=fail), the newer one ends with an error",
-            "what ends the matter is that its application does: a classic consumer of Kafka that polls on after "
+            "it is over only when its application ends: a classic consumer of Kafka that polls on after "
             "FENCED_INSTANCE_ID joins again, and fences the other one, in turns (kafka-clients 3.9.1 and 4.1.1)",
         ),
         checks=("older one is fenced", "newer one is refused"),

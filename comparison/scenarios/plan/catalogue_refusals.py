@@ -55,7 +55,7 @@ REFUSALS = (
             "that comes is refused; the others notice nothing, and no partition stops",
             "Kafka's classic consumer asks again with each poll of an application that goes on after the error; that "
             "of consumer raises it once, and stays out",
-            "when another one has left, a process that is started anew gets in",
+            "once a member has left, a process that is started again gets in",
             "what to do: no more members than the limit, or a higher one; it protects the coordinator from groups that "
             "grow by mistake",
         ),

@@ -128,7 +128,7 @@ SPLITS = (
         variant_of="stale-view",
         symptom="Like stale-view, but each member asks its ZooKeeper server to catch up before it reads.",
         look_for=(
-            "the member at the lagging server knows who has joined: it does not claim what is another's",
+            "the member at the lagging server knows who has joined: it does not claim what belongs to others",
             "the price: each attempt waits for the lag twice, so compare how long the group took to settle, and the "
             "ZooKeeper operations, with stale-view",
             "other members' attempts still fail, as in any join, on partitions that are not yet released",

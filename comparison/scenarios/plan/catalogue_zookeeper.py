@@ -47,8 +47,8 @@ OUTAGES = (
         name="rebalance-failed",
         symptom="My restarted consumer 'can't rebalance after 4 retries', and part of the topic is not read.",
         look_for=(
-            "zookeeper: the dead member's owner znodes stay until its session ends. Whoever has to claim one of them "
-            "fails each try, gives up, and owns nothing; the other members leave its share to it",
+            "zookeeper: the dead member's owner znodes stay until its session ends. A member that has to claim one "
+            "of them fails every try, gives up and owns nothing, and the others leave its share to it",
             "zookeeper: a member that gives up at its start gets ConsumerRebalanceFailedException; one that gives up "
             "later only logs it. The end of the dead session is the next change, which cures both",
             "zookeeper with -c rebalance.backoff.ms=2000: the tries outlast the session, and nobody gives up. The rule "
@@ -235,8 +235,8 @@ OUTAGES = (
         symptom="The network to one consumer gets slower and slower: when does that cost its place in the group?",
         look_for=(
             "zookeeper and server: past two thirds of zookeeper.session.timeout.ms the client gives up one connection "
-            "after the other. Each connection attempt that arrives keeps the session alive, as it does in "
-            "asymmetric-cut, so the session ends late or never",
+            "after the other. Every attempt to reconnect that still arrives keeps the session alive, as in "
+            "asymmetric-cut: it ends late, or not at all",
             "zookeeper goes on delivering, also beside its successor; server stops the member's partitions",
             "the other designs: when the round trip is about as long as session.timeout.ms. The member gives up first, "
             "and its partitions have no owner until the coordinator's timer ends too; in consumer it delivers until it "

@@ -10,17 +10,15 @@ import pytest
 from tests.support.pages.typed_commands import commands, commands_in_text, parsed
 
 ROOT = Path(__file__).parents[3]
-PAGES = (
-    "README",
-    *(f"docs/{name}" for name in ("sources", "history", "results", "own-scenarios", "fuzzing", "settings", "choosing")),
-    *(f"docs/{name}" for name in ("which-design", "weaknesses", "coordinator-weaknesses", "added-partitions")),
-    *(f"docs/{name}" for name in ("concepts", "assignment", "consumer-protocol", "by-hand", "comparisons", "sweeps")),
-)
+#: Pages whose sentences name whole commands; the others also say what a command is called.
+WHOLE = {"README", "sources", "history", "results", "own-scenarios", "fuzzing", "settings", "choosing", "which-design"}
+WHOLE |= {"weaknesses", "coordinator-weaknesses", "added-partitions", "concepts", "assignment", "consumer-protocol"}
+WHOLE |= {"by-hand", "comparisons", "sweeps"}
 COMMANDS = [
-    pytest.param(command, id=f"{page}: {command}")
-    for page in PAGES
-    for text in [(ROOT / f"{page}.md").read_text(encoding="utf-8")]
-    for command in dict.fromkeys([*commands(text), *commands_in_text(text)])
+    pytest.param(command, id=f"{page.stem}: {command}")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for text in [page.read_text(encoding="utf-8")]
+    for command in dict.fromkeys([*commands(text), *(commands_in_text(text) if page.stem in WHOLE else ())])
 ]
 
 

@@ -16,8 +16,9 @@ def parsed(command: str) -> click.Context:
     """The context of the command that this line of a page calls. Raises what click raises for a bad one."""
     name, *arguments = shlex.split(command, comments=True)
     assert name == "rebalance-lab"
-    if ">" in arguments:  # the shell's
-        arguments = arguments[: arguments.index(">")]
+    for shell in (">", "|"):
+        if shell in arguments:
+            arguments = arguments[: arguments.index(shell)]
     context = click.Context(cli)
     found: click.Command = cli
     if arguments[0].startswith("-"):  # the program's own options: what they call is not called
