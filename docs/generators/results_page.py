@@ -7,6 +7,7 @@ where they differ.
 from __future__ import annotations
 
 from datetime import date
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.pipeline.figures.model import JOIN, Setting, Troubles, zookeeper
@@ -126,19 +127,18 @@ def shown(case: CaseRecord, column: Column) -> str:
 
 
 def table(records: Records, place: str) -> str:
-    """A table of the pages."""
+    """A table of the pages. Designs that follow each other with the same figures share a row."""
     _, command, scenarios, columns = TABLES[place]
     cases = {(case.scenario, case.design): case for case in records[command].cases}
-    several = len(scenarios) > 1
-    rows = [
-        ((scenario,) if several else ())
-        + (f"`{design}`", *(shown(cases[scenario, design], column) for column in columns))
-        for scenario in scenarios
-        for design in DESIGN_NAMES
-    ]
-    headings = (("scenario",) if several else ()) + ("design", *(column.heading for column in columns))
-    names = len(headings) - len(columns)
-    return markdown_table(headings, rows, ["---"] * names + ["---:"] * len(columns))
+    rows = []
+    for scenario in scenarios:
+        cells = {design: tuple(shown(cases[scenario, design], column) for column in columns) for design in DESIGN_NAMES}
+        for figures, same in groupby(DESIGN_NAMES, cells.__getitem__):
+            rows.append((scenario, ", ".join(f"`{design}`" for design in same), *figures))
+    headings = ("scenario", "design", *(column.heading for column in columns))
+    rule = ["---", "---", *["---:"] * len(columns)]
+    leaves_out = int(len(scenarios) == 1)
+    return markdown_table(headings[leaves_out:], [row[leaves_out:] for row in rows], rule[leaves_out:])
 
 
 def reads_of_a_join(members: int) -> int:
@@ -169,17 +169,24 @@ def herd(records: Records) -> str:
 
 
 def measured(record: CommandRecord) -> str:
-    """How the runs of a command were made."""
+    """When the runs of a command were made, on how busy a machine, and how they went."""
     made = date.fromisoformat(record.date)
     verdicts = [verdict for case in record.cases for verdict in case.verdicts]
     others = sum(verdict != VerdictOutcome.EXPECTED for verdict in verdicts)
     went = f"all {len(verdicts)} runs" if not others else f"all but {others} of {len(verdicts)} runs"
     low, high = record.load
     return (
-        f"*`{record.command}`, {made.day} {made:%B %Y}, commit `{record.versions['commit']}`, Python "
-        f"{record.versions['python']}, {record.machine['cores']} cores with other work (load {low:.0f} to {high:.0f}); "
-        f"{went} went as the model says.*"
+        f"*`{record.command}`, {made.day} {made:%B %Y}, load {low:.0f} to {high:.0f}; {went} went as the model says.*"
     )
+
+
+def versions(records: Records) -> str:
+    """What the runs were made with."""
+    made = ((record.versions, record.machine["cores"]) for record in records.values())
+    distinct = dict.fromkeys(
+        f"commit `{of['commit']}` on Python {of['python']} and {cores} cores" for of, cores in made
+    )
+    return f"The runs are of {', or of '.join(distinct)}, with other work beside."
 
 
 def lost(records: Records) -> str:
@@ -195,7 +202,7 @@ def places(records: Records, page: Path) -> dict[str, str]:
     if page == SIDE_BY_SIDE:
         return tables
     notes = {f"measured-{name}": measured(record) for name, record in records.items()}
-    return {"herd": herd(records), "lost": lost(records), **tables, **notes}
+    return {"herd": herd(records), "lost": lost(records), "versions": versions(records), **tables, **notes}
 
 
 def files() -> dict[Path, str]:
