@@ -44,7 +44,7 @@ _FIGURES = ("balance", "moved", "unnecessary", "stopped")
 
 def page() -> str:
     """The page with true outputs."""
-    text = filled(PAGE, {"conditions": _conditions(), "surplus": _of(_SURPLUS), "which": _of(_WHICH)})
+    text = filled(PAGE, {"conditions": _conditions(), "surplus": _surplus(), "which": _of(_WHICH)})
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         return _BLOCK.sub(_filled, text)
 
@@ -65,6 +65,11 @@ def _conditions() -> str:
     headings = ("what is broken", "", "had to move", "moved by roundrobin", "by sticky")
     first = next(iter(_CONDITIONS))
     return f"{markdown_table(headings, rows)}\n\nThe first row:\n\n    rebalance-lab {command} --then {first}\n"
+
+
+def _surplus() -> str:
+    ((*_, last),) = _moments(_SURPLUS).values()
+    return f"    rebalance-lab {_SURPLUS}\n\nIn the end {last['moved']} move where {last['minimum']} had to.\n"
 
 
 def _of(command: str) -> str:

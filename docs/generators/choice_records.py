@@ -19,7 +19,7 @@ import msgspec
 from docs.generators.pages import DOCS
 
 RECORDS = DOCS / "which-design.json"
-SCENARIOS = ("rolling-restart", "join", "crash", "slow-member", "slow-listener", "split-brain")
+SCENARIOS = ("rolling-restart", "join", "leave", "crash", "slow-member", "slow-listener", "split-brain")
 #: Those that a consumer of today's Kafka can have.
 DESIGNS = ("eager", "static", "cooperative", "consumer")
 SEEDS = 5

@@ -42,6 +42,6 @@ def commands(page: str) -> list[str]:
 def commands_in_text(page: str) -> list[str]:
     """The commands in backquotes and in indented lines of a page's text, each whole if it goes on in the next line."""
     text = _BLOCK.sub("", page)
-    quoted = re.findall(r"`(rebalance-lab [^`]+)`", text)
+    quoted = re.findall(r"`(rebalance-lab\s[^`]+)`", text)
     indented = re.findall(r"^    (rebalance-lab .+)$", text, re.MULTILINE)
     return [" ".join(command.split()) for command in (*quoted, *indented)]
