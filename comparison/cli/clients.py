@@ -291,8 +291,8 @@ def consume(  # noqa: PLR0913  # click hands each option over by its name
 
 
 def _unanswered(printer: Printer) -> str:
-    """What is said when Ctrl-C had to end it before its servers answered."""
-    what_follows = " before its servers answered; the group notices when its session ends" if printer.has_joined else ""
+    """What is said when it could not end in time: no server answers, or a rebalance of 0.8 waits for its backoff."""
+    what_follows = " before it could leave; the group notices when its session ends" if printer.has_joined else ""
     return f"rebalance-lab: interrupted{what_follows}"
 
 

@@ -101,7 +101,7 @@ def story_table(rows: Sequence[Row]) -> str:
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""
         shown.append((str(number), row.says, row.sent, _answer(row.answered), who, owned(row.owners)))
-    return markdown_table(("", "what happens", "sent", "answered", "the member then", "who has what"), shown)
+    return markdown_table(("step", "what happens", "sent", "answered", "the member then", "who has what"), shown)
 
 
 def _answer(answered: str) -> str:
@@ -123,7 +123,7 @@ def migration_table() -> str:
         (str(number), step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group)
         for number, step in enumerate(migration(), start=1)
     ]
-    return markdown_table(("", "what happens", "sent", "answered", "the group then"), rows)
+    return markdown_table(("step", "what happens", "sent", "answered", "the group then"), rows)
 
 
 def records_table() -> str:

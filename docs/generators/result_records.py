@@ -182,7 +182,7 @@ def perform(name: str, folder: Path) -> None:
     """Make the runs of a command in this folder, and beside them note the load of the machine."""
     folder.mkdir(parents=True)
     with (folder / _LOAD).open("w", encoding="utf-8") as load:
-        made = subprocess.Popen([COMMAND, *COMMANDS[name], "--quiet", "--output", folder])
+        made = subprocess.Popen([COMMAND, *COMMANDS[name], "--output", folder])
         while made.poll() is None:
             print(os.getloadavg()[0], file=load)
             time.sleep(_SAMPLED_S)

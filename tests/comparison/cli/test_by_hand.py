@@ -289,4 +289,4 @@ def test_a_consumer_whose_broker_is_gone_says_when_the_group_notices(
         assert terminals.run("broker", "stop").returncode == 0
         consumer.send_signal(signal.SIGINT)
         assert consumer.wait(40) == Exit.INTERRUPTED
-        assert output.read_text().endswith("before its servers answered; the group notices when its session ends\n")
+        assert output.read_text().endswith("before it could leave; the group notices when its session ends\n")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,13 +88,18 @@ def test_settings_without_effect_cause_warnings_unless_default() -> None:
 
 
 def test_documentation_has_each_setting_with_its_effect() -> None:
-    lines = (Path(__file__).parents[4] / "docs" / "administration.md").read_text(encoding="utf-8").splitlines()
+    page = (Path(__file__).parents[4] / "docs" / "administration.md").read_text(encoding="utf-8")
     found = {}
-    for line in lines:
+    for line in page.splitlines():
         if line.startswith("| `"):
             name, default, broker_name, effect, doc = [cell.strip(" `") for cell in line.strip("|").split("|")]
             found[name] = (default, broker_name, effect, doc)
+    settings = {**TOPIC_SETTINGS, **GROUP_CONFIGS}
+    without = {name for name, setting in settings.items() if setting.effect is Effect.NONE}
     assert found == {
         name: (setting.default, setting.broker_name, str(setting.effect), setting.doc)
-        for name, setting in {**TOPIC_SETTINGS, **GROUP_CONFIGS}.items()
+        for name, setting in settings.items()
+        if name not in without
     }
+    (listed,) = re.findall(r"^Without effect: (.*?)\.\n\n", page, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([\w.]+)`", listed)) == without
