@@ -20,7 +20,15 @@ from tests.test_tidy import PACKAGES, ROOT
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 #: Shown in a browser: the start with a wide table, pictures in two colours, a diagram, code.
-LOOKED_AT = ("index", "results", "history", "concepts", "coordinator-weaknesses", "source/kernel/zookeeper/paths.py")
+LOOKED_AT = (
+    "index",
+    "results",
+    "history",
+    "concepts",
+    "consumer-protocol",
+    "coordinator-weaknesses",
+    "source/kernel/zookeeper/paths.py",
+)
 #: Of the theme: the navigation of each block of code is called alike, and a wide table scrolls in an element that
 #: browsers make focusable by themselves.
 NOT_OURS = {"rules": {name: {"enabled": False} for name in ("landmark-unique", "scrollable-region-focusable")}}

@@ -52,7 +52,9 @@ def life_table() -> str:
         said = ", ".join(queued) + (f"; {_span(moment.waiting)} waits" if moment.waiting else "")
         offsets = (moment.fetched, moment.consumed, moment.checkpointed)
         rows.append((str(number), moment.happened, f"`{moment.by}`", said, *map(str, offsets)))
-    return _table(("", "what has happened", "by", "not handed out yet", "fetched", "consumed", "checkpointed"), rows)
+    return _table(
+        ("moment", "what has happened", "by", "not handed out yet", "fetched", "consumed", "checkpointed"), rows
+    )
 
 
 def _span(offsets: tuple[int, int]) -> str:

@@ -96,12 +96,14 @@ def _words(rows: Iterable[Row]) -> str:
 
 
 def story_table(rows: Sequence[Row]) -> str:
-    """A story; the last column says who has what."""
-    shown = []
+    """A story; the last column says who has what. What no step changes is left out."""
+    shown = [("step", "what happens", "sent", "answered", "the member then", "who has what")]
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""
         shown.append((str(number), row.says, row.sent, _answer(row.answered), who, owned(row.owners)))
-    return markdown_table(("", "what happens", "sent", "answered", "the member then", "who has what"), shown)
+    changing = [column for column in zip(*shown, strict=True) if len({*column[1:]}) > 1]
+    headings, *steps = zip(*changing, strict=True)
+    return markdown_table(headings, steps)
 
 
 def _answer(answered: str) -> str:
@@ -123,7 +125,7 @@ def migration_table() -> str:
         (str(number), step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group)
         for number, step in enumerate(migration(), start=1)
     ]
-    return markdown_table(("", "what happens", "sent", "answered", "the group then"), rows)
+    return markdown_table(("step", "what happens", "sent", "answered", "the group then"), rows)
 
 
 def records_table() -> str:
