@@ -173,7 +173,7 @@ def stall(runs: Runs) -> str:
     classes = styles(views)
     chart = delivered([Panel(view, scale, classes, _MARKS) for view, scale in zip(views, axes, strict=True)])
     assert chart is not None, "no member delivered anything"
-    (DOCS / "diagrams" / "stall.svg").write_text(chart_picture(chart, axes[0].length_ms))
+    (DOCS / "diagrams" / "stall.svg").write_text(chart_picture(chart, axes[0].length_ms, views[0], axes[0]))
     return "![records that the whole group delivers while one member is slow, by design](diagrams/stall.svg)"
 
 
