@@ -96,12 +96,14 @@ def _words(rows: Iterable[Row]) -> str:
 
 
 def story_table(rows: Sequence[Row]) -> str:
-    """A story; the last column says who has what."""
-    shown = []
+    """A story; the last column says who has what. What no step changes is left out."""
+    shown = [("step", "what happens", "sent", "answered", "the member then", "who has what")]
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""
         shown.append((str(number), row.says, row.sent, _answer(row.answered), who, owned(row.owners)))
-    return markdown_table(("step", "what happens", "sent", "answered", "the member then", "who has what"), shown)
+    changing = [column for column in zip(*shown, strict=True) if len({*column[1:]}) > 1]
+    headings, *steps = zip(*changing, strict=True)
+    return markdown_table(headings, steps)
 
 
 def _answer(answered: str) -> str:
