@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from comparison.report.view.model import Holding, PartitionView, RunView, Stretch
 
 #: About the width of a letter of a callout, which is bold.
-_LETTER = 7.2
+_LETTER = 7.8
 #: So many at most, in so many rows.
 MOST, _ROWS = 6, 6
 #: Shares of the picture: what waits longer is told; who hears so much later is told; so long before the next change
