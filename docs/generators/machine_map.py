@@ -1,9 +1,9 @@
 """A state machine on one screen, circles and arrows: `picture(machine)`, for `state-machines.md`.
 
-The states have their places here, the ordinary path in a row or as a ring; `machine_layout` finds the arrows' courses.
-An arrow bears its main reason and how many more there are; all are in the cards and in the table. To states that many
-others lead to (`Machine.apart`), and for the reason that leads everywhere to the same one (`Machine.bus`), there is one
-arrow from nowhere that says so once. A state that stays as it is has no arrow.
+The states have their places in `machine_places`, the ordinary path in a row or as a ring; `machine_layout` finds the
+courses of the arrows. An arrow bears its main reason and how many more there are; all are in the cards and in the
+table. To a state that many others lead to (`Places.once`), and for the reason that leads everywhere to the same one
+(`Machine.bus`), there is one arrow from nowhere. A state that stays as it is has no arrow.
 """
 
 from __future__ import annotations

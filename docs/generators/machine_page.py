@@ -90,8 +90,8 @@ def answers(found: Answers, apis: Mapping[str, str] | None = None) -> str:
     for (api, *told), names in together.items():
         if api and not any(row[0] == f"**{api}**" for row in rows):
             rows.append((f"**{api}**", *("" for _ in states)))
-        rows.append(("<br>".join(names), *told))
-    return folded("The table", markdown_table(("request", *states), rows))
+        rows.append(("; ".join(names), *told))
+    return folded("Every request in every state", markdown_table(("request", *states), rows))
 
 
 def _answer(said: str) -> str:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 TRACE_PAGE, TABLES_PAGE = DOCS / "trace-format.md", DOCS / "tables.md"
 _OF = (
     "A figure is of the whole *run*, the group's forming included; of its *measured stretch*, from the first steady "
-    "stage, change or fault until the members are stopped; or of the *changes* in that, each until the next one."
+    "stage, change or fault until the members are stopped; or of the *changes* in that, each until the next one. A "
+    "name ends in its unit, `_ms` or `_s` (`_partition_s`: seconds summed over partitions); other figures are counts."
 )
 #: In every table.
 RUN_NAMES = tuple(column.name for column in RUN_COLUMNS)

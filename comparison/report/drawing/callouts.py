@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comparison.report.view.model import Holding, PartitionView, RunView, Stretch
+    from comparison.report.view.model import RunView, Stretch
 
 #: About the width of a letter of a callout, which is bold.
-_LETTER = 7.2
+_LETTER = 7.8
 #: So many at most, in so many rows.
 MOST, _ROWS = 6, 6
 #: Shares of the picture: what waits longer is told; who hears so much later is told; so long before the next change
@@ -113,24 +113,36 @@ def _dropped(view: RunView) -> Iterator[Callout]:
 
 def _come(view: RunView) -> Iterator[Callout]:
     """Who joins, and when it begins to deliver."""
-    there, known = _there(view), _first_phases(view)
+    there, known, gone = _there(view), _first_phases(view), any(_gone(view))
+    first = min(known.values(), default=0.0)
+    begins: dict[str, tuple[float, str]] = {}
+    for partition in view.partitions:
+        for each in partition.delivering:
+            begin = each.from_ms, partition.name
+            begins[each.member] = min(begins.get(each.member, begin), begin)
     for member, at_ms in known.items():
         if member not in there:
-            is_first = at_ms == min(known.values()) or any(_gone(view))
-            says = f"{member} joins" if is_first else f"{member} rebalances, too"
+            says = f"{member} joins" if gone or at_ms == first else f"{member} rebalances, too"
             yield Callout(at_ms, view.places.get(member, member), says, 0)
-            if delivers := [(each.from_ms, lane.name) for lane in view.partitions for each in _of(lane, member)]:
-                yield Callout(*min(delivers), f"{member} delivers", 3)
+            if member in begins:
+                yield Callout(*begins[member], f"{member} delivers", 3)
 
 
 def _gone(view: RunView) -> Iterator[Callout]:
     """Who stops delivering for good, while others go on."""
-    for member in sorted(_there(view)):
-        ends = [(each.until_ms, partition.name) for partition in view.partitions for each in _of(partition, member)]
-        at_ms = max(ends, default=(view.ended_ms, ""))[0]
-        rebalances = any(phase.member == member and phase.until_ms >= at_ms for phase in view.phases)
-        if at_ms < min(_story(view), view.began_ms + _MOST * (view.ended_ms - view.began_ms)) and not rebalances:
-            yield Callout(at_ms, next(lane for until, lane in ends if until == at_ms), f"{member} stops", 1)
+    latest = min(_story(view), view.began_ms + _MOST * (view.ended_ms - view.began_ms))
+    ends: dict[str, tuple[float, str]] = {}
+    for partition in view.partitions:
+        for each in partition.delivering:
+            end = each.until_ms, partition.name
+            ends[each.member] = max(ends.get(each.member, end), end)
+    for phase in view.phases:
+        if phase.member in ends and phase.until_ms >= ends[phase.member][0]:
+            del ends[phase.member]
+    for member in sorted(ends.keys() & _there(view)):
+        at_ms, lane = ends[member]
+        if at_ms < latest:
+            yield Callout(at_ms, lane, f"{member} stops", 1)
 
 
 def _stops(view: RunView) -> Iterator[Callout]:
@@ -223,7 +235,3 @@ def _there(view: RunView) -> set[str]:
     """The members that are named when the story begins."""
     began = min(_done(view), default=view.began_ms)
     return {each.member for partition in view.partitions for each in partition.named if each.from_ms <= began}
-
-
-def _of(partition: PartitionView, member: str) -> Sequence[Holding]:
-    return [each for each in partition.delivering if each.member == member]

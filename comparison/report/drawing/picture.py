@@ -40,7 +40,7 @@ _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 _THEMED = re.compile(r"[\w-]+: var\([^;]+;")
 #: Of what is around the blocks.
 _OWN = """.lead { stroke: var(--ink); stroke-dasharray: 2 2; } .dot { fill: var(--ink); stroke: var(--paper); }
-.say { fill: var(--ink); font-size: 11.5px; font-weight: 600; }
+.say { fill: var(--ink); font-size: 12.5px; font-weight: 600; }
 :root { fill: var(--ink); } .paper { fill: var(--paper); } .note { fill: var(--faint); }
 """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kernel.ticket_settings import fault, fix
 
-_START, _JOIN = "broker --set", "run join --design consumer --set"
+#: No scenario comes to where they matter.
+_START = "broker --set"
 
 TICKET_SETTINGS = (
     fault(
@@ -18,7 +19,7 @@ TICKET_SETTINGS = (
         19233,
         "a member of a consumer group may join again with epoch 0 at any time, as since 4.2.0",
         "It spares a member whose answers were lost the wait for the end of its own session.",
-        "run asymmetric-cut --design consumer --set",
+        _START,
     ),
     fix(
         19449,
@@ -27,7 +28,7 @@ TICKET_SETTINGS = (
             "since 4.2.0"
         ),
         "It spares the member one heartbeat without these partitions.",
-        _JOIN,
+        _START,
     ),
     fix(
         19720,
@@ -39,7 +40,7 @@ TICKET_SETTINGS = (
         20434,
         "a consumer group assigns anew when most of its members prefer another assignor, as since 4.4.0",
         "Without it another group.remote.assignor has no effect before the next change of the group.",
-        _JOIN,
+        _START,
     ),
     fix(
         20442,

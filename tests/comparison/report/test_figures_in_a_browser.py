@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from docs.generators.pages import FIGURES
+from docs.generators.draw import DRAWINGS
+from docs.generators.pages import DOCS, FIGURES
 
 #: Drawn from the code, not from a run.
 GENERATED = (
@@ -37,3 +38,26 @@ def test_no_text_of_a_generated_figure_covers_another_or_leaves_its_box(browser)
     for path in sorted(path for pattern in GENERATED for path in FIGURES.glob(pattern)):
         page.goto(path.as_uri())
         assert page.evaluate(OVERLAPS) == [], path.name
+
+
+#: Which callouts there are, and which of them leave the picture or stand on another text.
+CALLOUTS = """() => {
+  const box = (text) => text.getBoundingClientRect();
+  const meets = (one, two) => Math.min(one.right, two.right) - Math.max(one.left, two.left) > 1
+    && Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top) > 3;
+  const texts = [...document.querySelectorAll("text")].filter((text) => text.getClientRects().length);
+  const callouts = texts.filter((text) => text.classList.contains("say"));
+  const page = box(document.documentElement);
+  const wrong = callouts.filter((one) => box(one).left < page.left || box(one).right > page.right
+    || texts.some((two) => two !== one && meets(box(one), box(two))));
+  return [callouts, wrong].map((each) => each.map((text) => text.textContent));
+}"""
+
+
+def test_drawings_of_runs_say_what_happens_and_no_callout_stands_on_another_text(browser):
+    page = browser.new_page()
+    for name in DRAWINGS:
+        page.goto((DOCS / "diagrams" / name).as_uri())
+        callouts, wrong = page.evaluate(CALLOUTS)
+        assert 3 <= len(callouts) <= 6, (name, callouts)
+        assert wrong == [], name

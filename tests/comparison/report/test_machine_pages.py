@@ -197,7 +197,7 @@ def test_every_request_of_the_error_table_is_on_the_page_in_every_state():
     assert all(list(row) == list(consumer_requests.STATES) for row in of_consumers.rows.values())
     page = PAGE.read_text(encoding="utf-8")
     tables = (classic(), server(), of_consumers)
-    named = [name for line in page.splitlines() for name in line.partition(" | ")[0].removeprefix("| ").split("<br>")]
+    named = [name for line in page.splitlines() for name in line.partition(" | ")[0].removeprefix("| ").split("; ")]
     assert {request for answers in tables for request in answers.rows} <= set(named)
 
 
