@@ -23,6 +23,7 @@ PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 LOOKED_AT = (
     "index",
     "results",
+    "which-design",
     "history",
     "concepts",
     "consumer-protocol",
