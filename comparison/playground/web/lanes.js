@@ -9,7 +9,7 @@ import { fitting, inSight, overlapText, LETTER } from "./painter.js";
 
 const BAR = 10, PHASE = 12, AXIS = 16;
 const LONGEST_MS = 8000;
-const LEAST_GAP = 6;  // px, from the end of the gap backwards: a member that stops for milliseconds is seen to stop
+const LEAST_GAP = 6;  // px, from the end of the gap backwards: who stops for less than a millisecond is seen to stop
 const STEPS_MS = [1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000];  // between the times on the axis
 // Below the bar of the first who delivers: the bars of others who deliver at once, and the red strip that names them.
 const USUAL = { second: 5, strip: 11, gap: 3 }, CLOSE = { second: 3, strip: 9, gap: 2 };
@@ -128,7 +128,7 @@ export class Lanes {
       const label = each.row || of("named").some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
       this.bar(each, top, height, `bar ${each.style}`, label, `${each.member} delivers ${each.partition}`);
     }
-    for (const each of between("nobody")) {
+    for (const each of of("nobody")) {
       this.bar(each, below, BAR, "blank", "", "", LEAST_GAP);
       this.bar(each, below, BAR, "gap", "nobody", "nobody delivers", LEAST_GAP);
     }
