@@ -1,8 +1,8 @@
 """Take the pictures that the README and the docs show, of pages of fresh runs: `make pictures` (needs Chromium).
 
-Four of them, each in light and in dark: the ownership lanes of a split brain in two designs, those of restarts, how a
-join's cost grows with the group, and the playground while a member is cut off. Each run differs a little from the last
-one, so look at what has been taken before you commit it.
+Five of them, each in light and in dark: the ownership lanes of a split brain in two designs, those of restarts, how a
+join's cost grows with the group, the playground while a member is cut off, and a step of a recorded tour. Each run
+differs a little from the last one, so look at what has been taken before you commit it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docs.generators.recorded_pages import replay_page
 from docs.generators.sessions import a_browser, game, performed
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
 GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
 #: Wide enough for what is beside each other, narrow enough to be read in a README.
 _VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1340, "height": 760}
+_TOUR_VIEW = {"width": 1320, "height": 740}
 _NOT_SHOWN = ".lanes > input, .lanes > label, #tip { display: none !important }"
 _START_MS = 180_000
 #: How long both groups are shown undisturbed, and how long with two members that deliver.
@@ -84,11 +86,27 @@ def take_playground(browser: Any, folder: Path) -> None:
         _take(page, page, "playground")
 
 
+def take_tour(browser: Any, folder: Path) -> None:
+    """The recorded tour of the split brain, when two members deliver."""
+    file = folder / "tour.html"
+    file.write_text(replay_page("split-brain"), encoding="utf-8")
+    page = browser.new_page(viewport=_TOUR_VIEW)
+    page.goto(file.as_uri())
+    page.locator(".card").first.wait_for(state="attached")
+    for _ in range(2):
+        page.locator("#step-on").click()
+    page.locator("#event-back").click()  # at the end of the second step
+    page.evaluate("document.activeElement.blur()")
+    page.add_style_tag(content=".legend, .mark-words, .lane-lists { display: none }")
+    _take(page, page, "tour")
+
+
 TAKEN: Mapping[str, Callable[[Any, Path], None]] = {
     "split-brain": take_split_brain,
     "restarts": take_restarts,
     "herd": take_herd,
     "playground": take_playground,
+    "tour": take_tour,
 }
 
 

@@ -1,4 +1,4 @@
-"""The table of docs/recorded.md: how each recording was made."""
+"""The list in docs/recorded.md: how each recording was made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import tarfile
 from typing import TYPE_CHECKING
 
-from docs.generators.pages import DOCS, filled, markdown_table
+from docs.generators.pages import DOCS, filled
 from docs.generators.recording import REPORTS, archive_of, tours
 
 if TYPE_CHECKING:
@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = DOCS / "recorded.md"
-COLUMNS = ("recording", "made with", "on", "version", "kB")
 
 
 def files() -> Mapping[Path, str]:
-    rows = [_row(name) for name in (*tours(), *REPORTS)]
-    return {PAGE: filled(PAGE, {"recorded": markdown_table(COLUMNS, rows, rule=["---", "---", "---", "---", "--:"])})}
+    archives = [archive_of(name) for name in (*tours(), *REPORTS)]
+    kb = sum(each.stat().st_size for each in archives) / 1000
+    return {PAGE: filled(PAGE, {"recorded": "\n".join([*map(_line, archives), "", f"All of them have {kb:,.0f} kB."])})}
 
 
-def _row(name: str) -> list[str]:
-    archive = archive_of(name)
+def _line(archive: Path) -> str:
     with tarfile.open(archive) as tar:
         path = next(each for each in tar.getnames() if each.endswith("/command.json"))
         content = tar.extractfile(path)
@@ -33,10 +32,7 @@ def _row(name: str) -> list[str]:
         about = json.load(content)
     made = datetime.datetime.strptime(path.partition("Z-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=datetime.UTC)
     versions = about["versions"]
-    return [
-        f"[{name}](recorded/{archive.name})",
-        f"`{shlex.join(about['command'])}`",
-        f"{made:%Y-%m-%d}",
-        f"{versions['rebalance-lab']} ({versions['commit']})",
-        f"{archive.stat().st_size / 1000:.0f}",
-    ]
+    return (
+        f"- [{archive.name}](recorded/{archive.name}), {made:%Y-%m-%d}, version {versions['rebalance-lab']} at "
+        f"{versions['commit']}: `{shlex.join(about['command'])}`"
+    )

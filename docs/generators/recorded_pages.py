@@ -6,6 +6,7 @@ build of the site, and one after a change of the pipeline or of a recording, sta
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -28,11 +29,12 @@ _DIGEST = ".archive"
 
 
 def pages() -> Mapping[str, str]:
-    """The page of each recording, by its name."""
-    return {
-        **{name: _report(folder) for name, folder in _analysed().items()},
-        **{name: _replay(name) for name in tours()},
-    }
+    """The page of each recording, by its name. One process at a time makes them, and others wait."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        reports = {name: _report(folder) for name, folder in _analysed().items()}
+        return reports | {name: replay_page(name) for name in tours()}
 
 
 def _analysed() -> Mapping[str, Path]:
@@ -54,7 +56,8 @@ def _report(folder: Path) -> str:
     return page.read_text(encoding="utf-8").replace(str(folder.parent), "runs")
 
 
-def _replay(name: str) -> str:
+def replay_page(name: str) -> str:
+    """The replay of a tour, with its words."""
     folder, tour = _unpacked(name, BUILD / "tours"), tours()[name]
     recorded = recorded_tour(folder)
     assert recorded is not None

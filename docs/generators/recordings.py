@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,30 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from comparison.exits import Exit
-from docs.generators.recording import RECORDED, REPORTS, TOUR_FILE, Recorded, Step, Taken, Tour, archive_of, pack, tours
+from docs.generators.recording import (
+    RECORDED,
+    REPORTS,
+    SUFFIX,
+    TOUR_FILE,
+    Recorded,
+    Step,
+    Taken,
+    Tour,
+    archive_of,
+    pack,
+    tours,
+)
 from docs.generators.sessions import a_browser, game, newest, performed
 from kernel.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: With links on which a rebalance can be seen, and members that do not start, and heartbeat, all at once.
+_GAME = (
+    *("playground", "--simulated", "--seed", "7", "--link", "start=600ms±500"),
+    *("--link", "member-zookeeper=8ms±4", "--link", "member-broker=40ms±20"),
+)
 _VIEW = {"width": 1340, "height": 900}
 #: How long, in virtual time, a step is shown before it does something, and after all that it waits for has come.
 _BEFORE_MS, _AFTER_MS = 1500, 2500
@@ -35,12 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     known = tours()
     RECORDED.mkdir(exist_ok=True)
-    for name in asked.only or (*REPORTS, *known):
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in asked.only or (*REPORTS, *known):
+            home = Path(folder) / name
+            home.mkdir()
             pack(
-                _performed(Path(folder), name) if name in REPORTS else _toured(Path(folder), known[name]),
-                archive_of(name),
+                _performed(home, name) if name in REPORTS else _toured(home, known[name]), home / archive_of(name).name
             )
+        for archive in Path(folder).glob(f"*/*{SUFFIX}"):  # only now: what is recorded says whether files have changed
+            shutil.move(archive, RECORDED / archive.name)
 
 
 def _performed(folder: Path, name: str) -> Path:
@@ -50,8 +71,7 @@ def _performed(folder: Path, name: str) -> Path:
 
 def _toured(folder: Path, tour: Tour) -> Path:
     """The folder of a simulated game in which this tour was taken."""
-    command = ("playground", "--simulated", "--design", ",".join(tour.designs), "--seed", "7")
-    with a_browser() as browser, game(folder, command) as address:
+    with a_browser() as browser, game(folder, (*_GAME, "--design", ",".join(tour.designs))) as address:
         page = browser.new_page(viewport=_VIEW, reduced_motion="reduce")
         page.set_default_timeout(_PATIENCE_S * 1000)
         page.goto(address)

@@ -33,10 +33,15 @@ def performed(folder: Path, command: Sequence[str], accepted: Sequence[int] = _F
 @contextmanager
 def game(folder: Path, command: Sequence[str]) -> Iterator[str]:
     """A game for the duration of the block: the address of its page. Its traces are below `folder`."""
-    child = subprocess.Popen([COMMAND, *command], cwd=folder, stdout=subprocess.PIPE, text=True)
+    log = folder / "game.log"
+    with log.open("w") as errors:
+        child = subprocess.Popen([COMMAND, *command], cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert child.stdout is not None
     try:
-        yield child.stdout.readline().strip()
+        address = child.stdout.readline().strip()
+        if not address:
+            raise SystemExit(log.read_text())
+        yield address
     finally:
         child.terminate()
         child.communicate(timeout=60)

@@ -7,8 +7,8 @@ function replaced(list, item, key, order) {
   const at = list.findIndex((each) => each[key] === item[key]);
   if (at >= 0) list[at] = item;
   else {
-    list.push(item);
-    list.sort((one, other) => order(one[key], other[key]));
+    const before = list.findLastIndex((each) => order(each[key], item[key]) < 0);  // mostly the last one
+    list.splice(before + 1, 0, item);
   }
 }
 
@@ -52,7 +52,7 @@ export function apply(now, increment) {
   now.seq = increment.seq;
   now.at_ms = increment.at_ms;
   const oldest = now.at_ms - now.limits.lanes_ms;
-  for (const group of now.groups) {
+  for (const group of oldest > 0 ? now.groups : []) {
     if (group.intervals.some((each) => each.to_ms !== null && each.to_ms < oldest))
       group.intervals = group.intervals.filter((each) => each.to_ms === null || each.to_ms >= oldest);
   }

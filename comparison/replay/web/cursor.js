@@ -17,8 +17,6 @@ export class Cursor {
     lanes.plot.addEventListener("pointermove", (event) => {
       if (lanes.plot.hasPointerCapture(event.pointerId)) seek(this.msAt(event));
     });
-    this.sizes = new ResizeObserver(() => this.draw());  // after that of the lanes, which have a width only when shown
-    this.sizes.observe(lanes.plot);
   }
 
   msAt(event) {
@@ -27,15 +25,10 @@ export class Cursor {
   }
 
   place(ms, rightMs) {
-    this.ms = ms;
-    this.rightMs = rightMs;
-    this.draw();
-  }
-
-  draw() {
     const { width, windowMs, height } = this.lanes;
+    this.rightMs = rightMs;
     if (!width) return;
-    const x = Math.max(0, width - ((this.rightMs - this.ms) * width) / windowMs);
+    const x = Math.max(0, width - ((rightMs - ms) * width) / windowMs);
     put(this.line, "d", `M${x.toFixed(1)} 0V${height}`);
     put(this.ahead, "x", x.toFixed(1));
     put(this.ahead, "width", Math.max(0, width - x).toFixed(1));

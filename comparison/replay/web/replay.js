@@ -10,12 +10,14 @@ import { Timeline } from "./timeline.js";
 
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10];
 const WINDOWS_S = [60, 20, 5, 1];
+const SHOWN_MAX = 10_000;  // so many bars of all lanes at first
 const BEFORE_MS = 500;    // so long before the first change it begins
 const TICK_MS = 250, STILL_MS = 500;
 const LONGEST_FRAME_MS = 250;  // a page that was not in sight goes on where it was
 const REBALANCE = "r", FAULT = "f";
 const part = (name) => document.getElementById(name);
 const stands = window.matchMedia("(prefers-reduced-motion: reduce)");
+const narrow = window.matchMedia("(max-width: 700px)");
 const precise = (ms) => `${Math.floor(ms / 60000)}:${((ms % 60000) / 1000).toFixed(3).padStart(6, "0")}`;
 
 class Replay {
@@ -68,9 +70,15 @@ class Replay {
 
   play(isPlaying = !this.isPlaying) {
     if (isPlaying && this.ms >= this.lengthMs) this.jump(0);
+    if (isPlaying !== this.isPlaying) this.turnTo(isPlaying ? "groups" : "caption");
     this.isPlaying = isPlaying;
     say(part("play"), isPlaying ? "Pause" : "Play");
     if (!isPlaying) this.announce();
+  }
+
+  // A narrow screen has no room for words and groups.
+  turnTo(name) {
+    if (this.captions.all.length && narrow.matches) part(name).scrollIntoView({ behavior: stands.matches ? "auto" : "smooth" });
   }
 
   on(mark = "") {
@@ -101,6 +109,7 @@ class Replay {
   step(direction) {
     const to = this.captions.all[this.captions.begun(this.ms) - 1 + direction];
     this.play(false);
+    this.turnTo("caption");
     if (to) this.seek(to.ms);
     else this.refuse(`There is no ${direction > 0 ? "later" : "earlier"} one.`);
   }
@@ -168,12 +177,14 @@ class Replay {
     this.captions.show(this.ms);
     this.isStale = this.isMoved = false;
     this.drawnMs = this.ms;
+    this.drawnWidth = this.columns[0].lanes.width;
   }
 
   frame(at) {
     const since = Math.min(Math.max(0, at - (this.framedAt ?? at)), LONGEST_FRAME_MS), isDue = !stands.matches || at - (this.stillAt ?? 0) >= STILL_MS;
     this.framedAt = at;
     if (this.isPlaying) this.pass(since);
+    this.isMoved ||= this.drawnWidth !== this.columns[0].lanes.width;
     if (this.isMoved || (isDue && (this.isStale || this.drawnMs !== this.ms))) {
       this.stillAt = at;
       this.draw(at);
@@ -192,13 +203,19 @@ function marksOf(all) {
   }
 }
 
+// About how many bars the lanes show of so long.
+function shown(all, windowMs) {
+  return all.first.groups.reduce((sum, each) => sum + each.intervals.length, 0) * (windowMs / all.length_ms);
+}
+
 function begin(all) {
   const scrubber = part("scrubber");
   scrubber.max = all.length_ms;
   scrubber.step = Math.max(1, Math.round(all.length_ms / 1000));
   part("speed").append(...SPEEDS.map((each) => html("option", { value: each, selected: each === 1 }, `${each} ×`)));
-  part("window").append(html("option", { value: 0 }, "the whole run"),
-    ...WINDOWS_S.filter((each) => each * 1000 < all.length_ms).map((each) => html("option", { value: each }, `${each} s`)));
+  const windows = WINDOWS_S.filter((each) => each * 1000 < all.length_ms);
+  part("window").append(html("option", { value: 0 }, "the whole run"), ...windows.map((each) => html("option", { value: each }, `${each} s`)));
+  part("window").value = [0, ...windows].find((each) => shown(all, each * 1000 || all.length_ms) <= SHOWN_MAX) ?? windows.at(-1) ?? 0;
   marksOf(all);
   const replay = new Replay(all);
   const does = {

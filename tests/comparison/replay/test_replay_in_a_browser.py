@@ -73,6 +73,8 @@ def test_it_begins_just_before_the_first_change_with_every_group_whole(browser: 
     with opened(browser, file) as page:
         assert shown_ms(page) == 1500
         assert page.locator("#since").text_content() == "0.5 s before the first change"
+        settles(page)
+        assert page.locator(".cursor[d]").count() == 2
         assert page.locator(".glance").all_text_contents() == ["✓ Each of 2 partitions is delivered by one member"] * 2
         assert page.get_by_role("button", name="Kill").count() == 0  # there is nobody to give a command to
 
