@@ -9,7 +9,6 @@ import { fitting, inSight, overlapText, LETTER } from "./painter.js";
 
 const BAR = 10, PHASE = 12, AXIS = 16;
 const LONGEST_MS = 8000;
-const LEAST_GAP = 6;  // px, from the end of the gap backwards: who stops for less than a millisecond is seen to stop
 const STEPS_MS = [1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000];  // between the times on the axis
 // Below the bar of the first who delivers: the bars of others who deliver at once, and the red strip that names them.
 const USUAL = { second: 5, strip: 11, gap: 3 }, CLOSE = { second: 3, strip: 9, gap: 2 };
@@ -122,15 +121,12 @@ export class Lanes {
     const { second, strip } = this.room, below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
     const between = (kind) => of(kind).filter((each) => each.to_ms !== each.from_ms);  // somebody took over at once
     for (const each of between("unnamed")) this.bar(each, 0, BAR, "gap", "", "nobody is named");
+    for (const each of between("nobody")) this.bar(each, below, BAR, "gap", "nobody", "nobody delivers");
     for (const each of of("named")) this.bar(each, 0, BAR, `bar ${each.style}`, each.member, `${each.member} is named`);
     for (const each of of("delivering")) {
       const height = each.row ? second : BAR, top = each.row ? below + BAR : below;
       const label = each.row || of("named").some((other) => other.member === each.member && covers(other, each)) ? "" : each.member;
       this.bar(each, top, height, `bar ${each.style}`, label, `${each.member} delivers ${each.partition}`);
-    }
-    for (const each of of("nobody")) {
-      this.bar(each, below, BAR, "blank", "", "", LEAST_GAP);
-      this.bar(each, below, BAR, "gap", "nobody", "nobody delivers", LEAST_GAP);
     }
     for (const each of between("both")) {
       const who = each.member, says = `${who} ${who.split(" + ").length > 2 ? "all" : "both"} deliver`;
@@ -157,11 +153,10 @@ export class Lanes {
   }
 
   // A bar from one time to another; its label stays in sight while it reaches out of the picture.
-  bar(each, y, height, style, label, hint, least = 1) {
+  bar(each, y, height, style, label, hint) {
     const node = svg("rect", { class: style, y, height, rx: style.startsWith("bar") ? 1.5 : 0 }, svg("title", {}, hint));
     this.into.root.append(node);
-    const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, least,
-      labels: [label].flat().filter(Boolean).map(printable) };
+    const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean).map(printable) };
     if (item.labels.length) {
       item.isRed = style === "both";
       item.text = svg("text", { class: item.isRed ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
@@ -191,9 +186,8 @@ export class Lanes {
     const isHidden = to < left - LONGEST_MS;
     item.node.style.display = isHidden ? "none" : "";
     if (!isHidden && (all || item.to_ms === null || item.from_ms < left)) {
-      const width = Math.max(item.least, (to - from) * scale);
-      put(item.node, "x", (item.least > 1 ? to * scale - width : from * scale).toFixed(1));
-      put(item.node, "width", width.toFixed(1));
+      put(item.node, "x", (from * scale).toFixed(1));
+      put(item.node, "width", Math.max(1, (to - from) * scale).toFixed(1));
     }
     // One that has ended, and is whole in the picture, stays as it is until it reaches the left edge.
     item.stillUntil = item.to_ms !== null && item.to_ms <= nowMs ? item.from_ms : -Infinity;
