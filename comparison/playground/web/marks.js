@@ -10,6 +10,8 @@ const HINT = "Point at a mark, or reach it with Tab and the arrow keys, to read 
 // Their shapes differ, not only their colours.
 export const SHAPES = { begin: `M${-HALF} ${TOP}h${2 * HALF}l${-HALF} 8z`, heal: `M${-HALF} ${TOP + 8}h${2 * HALF}l${-HALF} -8z`,
   change: `M0 ${TOP - 1}l5 5l-5 5l-5 -5z` };
+// Letters are bold, and some of them wide.
+const widthOf = (text) => LETTER * (text.length + 0.5 * (text.match(/[mw+]/gi)?.length ?? 0));
 const words = (act) => `${clock(act.from_ms)} ${act.text || act.label}`;
 
 export class Marks {
@@ -65,11 +67,11 @@ export class Marks {
 
   // Puts the marks at their times; where letters would run into the next ones, the shape alone is there.
   place(scale, left, right) {
-    const places = this.items.map(({ act, label }) => ({ x: act.from_ms * scale, text: label, room: 14 }));
+    const places = this.items.map(({ act, label }) => ({ x: act.from_ms * scale, text: label, wide: widthOf(label) }));
     // Where the picture ends before the letters do, they stand before their shape.
-    const isLate = places.map(({ x, text }) => x + ASIDE + text.length * LETTER > right);
-    places.forEach((each, place) => { if (isLate[place]) each.x -= each.text.length * LETTER + ASIDE; });
-    const isCrowded = crowded(places.toReversed().map(({ x, text, room }) => ({ x: -x - text.length * LETTER, text, room }))).toReversed();
+    const isLate = places.map(({ x, wide }) => x + ASIDE + wide > right);
+    places.forEach((each, place) => { if (isLate[place]) each.x -= each.wide + ASIDE; });
+    const isCrowded = crowded(places.toReversed().map(({ x, text, wide }) => ({ x: -x - wide, text, room: 14 + wide - LETTER * text.length }))).toReversed();
     this.items.forEach(({ act, node, text, label }, place) => {
       put(node, "transform", `translate(${(act.from_ms * scale).toFixed(1)} 0)`);
       put(text, "x", isLate[place] ? -ASIDE : ASIDE);
