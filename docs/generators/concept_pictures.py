@@ -52,7 +52,7 @@ DESIGNS = (
         "session: heeded, if ZooKeeper is what it cannot reach",
         "everything stops, and all wait",
         1,
-        "generation and owner",
+        "generation, owner",
     ),
     Design(
         "eager",
@@ -74,7 +74,7 @@ DESIGNS = (
         "session: heeded; the place waits as long",
         "everything stops, and all wait",
         1,
-        "generation and name",
+        "generation, name",
     ),
     Design(
         "cooperative",
