@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 #: Pages outside `docs/`, and which pages of the site they are.
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-#: Pages that there were, and where their readers are led.
-MOVED = {"server-member.html": "design-server.html"}
 #: What browsers show as it is.
 _SHOWN = (".md", ".png", ".svg")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "bash", ".yaml": "yaml", ".json": "json"}
@@ -176,23 +174,10 @@ def _resolved(link: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
 
 
-def _led_on(page: str) -> str:
-    """A page that only leads to another one."""
-    refresh = f'<meta http-equiv="refresh" content="0; url={page}">'
-    return (
-        f'<!doctype html><html lang="en"><title>Moved</title>{refresh}<a href="{page}">This page has moved.</a></html>'
-    )
-
-
-# -- what MkDocs calls -------------------------------------------------------------------------------------------------
-
-
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add pages for what is outside `docs/`, for the recordings, and for pages that have moved."""
+    """Add pages for what is outside `docs/`, and for the recordings."""
     for name, page in recorded_pages().items():
         files.append(File.generated(config, f"recorded/{name}.html", content=page))
-    for page, successor in MOVED.items():
-        files.append(File.generated(config, page, content=_led_on(successor)))
     for path, page in OUTSIDE.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))

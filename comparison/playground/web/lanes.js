@@ -10,6 +10,7 @@ import { fitting, inSight, overlapText, LETTER } from "./painter.js";
 const BAR = 10, PHASE = 12, AXIS = 16;
 const LONGEST_MS = 8000;
 const STEPS_MS = [1000, 2000, 5000, 10_000, 20_000, 30_000, 60_000, 120_000];  // between the times on the axis
+const AT_HALF = 13;  // of the letters of such a time
 // Below the bar of the first who delivers: the bars of others who deliver at once, and the red strip that names them.
 const USUAL = { second: 5, strip: 11, gap: 3 }, CLOSE = { second: 3, strip: 9, gap: 2 };
 const MANY = 12;  // partitions; above, lanes stand closer
@@ -212,7 +213,10 @@ export class Lanes {
 
   writeAxis(scale, left, nowMs) {
     const step = STEPS_MS.find((each) => each * scale >= 50) ?? STEPS_MS.at(-1), times = [];
-    for (let at = Math.max(0, Math.ceil(left / step) * step); at <= nowMs; at += step) times.push(at);
+    for (let at = Math.max(0, Math.ceil(left / step) * step); at <= nowMs; at += step) {
+      const toEdge = Math.min(at - left, nowMs - at) * scale;
+      if (toEdge >= AT_HALF) times.push(at);
+    }
     keyed(this.axis, times, String,
       (at) => svg("text", { class: "at" }, clock(at)),
       (node, at) => {
