@@ -174,6 +174,9 @@ def _resolved(link: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
 
 
+# -- what MkDocs calls -------------------------------------------------------------------------------------------------
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pages for what is outside `docs/`, and for the recordings."""
     for name, page in recorded_pages().items():
