@@ -25,7 +25,7 @@ from comparison.report.summaries.figures import named
 from comparison.results.result import RESULT, Spread, read_result
 from comparison.results.run import Change, Run  # noqa: TC001 - msgspec reads the annotations
 from docs.generators.pages import DOCS
-from docs.generators.simulation_records import place_of
+from docs.generators.simulation_records import repeats_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,9 +111,6 @@ def write_records(records: Mapping[str, CommandRecord]) -> None:
 
 def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
     """The runs by scenario and design."""
-    cases: dict[tuple[str, str], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.seed):
-        cases.setdefault((run.scenario, run.design), []).append(run)
     return [
         CaseRecord(
             scenario=scenario,
@@ -122,7 +119,7 @@ def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
             verdicts=[str(run.verdict) for run in repeats],
             figures=_together([dict(figures_of(run)) for run in repeats]),
         )
-        for (scenario, design), repeats in sorted(cases.items(), key=lambda item: place_of(*item[0]))
+        for (scenario, design), repeats in repeats_of(runs)
     ]
 
 

@@ -115,11 +115,16 @@ def judged(folders: Sequence[Path]) -> Iterator[Run]:
         yield finished(run, measured, read)
 
 
-def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
-    """The runs by scenario and design."""
+def repeats_of(runs: Sequence[Run]) -> list[tuple[tuple[str, str], list[Run]]]:
+    """The runs of each scenario and design, by seed; in the order of their catalogues."""
     cases: dict[tuple[str, str], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
         cases.setdefault((run.scenario, run.design), []).append(run)
+    return sorted(cases.items(), key=lambda item: place_of(*item[0]))
+
+
+def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
+    """The runs by scenario and design."""
     return [
         CaseRecord(
             scenario=scenario,
@@ -130,7 +135,7 @@ def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
             predicted=_each([_predicted(run) for run in repeats]),
             settled_ms=[round(max(change.converge_ms or 0.0 for change in run.changes)) for run in repeats],
         )
-        for (scenario, design), repeats in sorted(cases.items(), key=lambda item: place_of(*item[0]))
+        for (scenario, design), repeats in repeats_of(runs)
     ]
 
 

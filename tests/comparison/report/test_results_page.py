@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
@@ -127,7 +128,9 @@ def test_figures_of_the_readme_are_medians_of_the_records() -> None:
     def fault(figure: str, digits: int = 0) -> str:
         return f"{median('faults', 'split-brain', 'zookeeper', figure):.{digits}f}"
 
+    (day,) = {record.date for record in RECORDS.values()}
     figures = (
+        f"runs of {date.fromisoformat(day):%-d %B %Y}",
         f"{reads_of_a_join(21)} reads of ZooKeeper",
         f"up to {highest('compare', 'herd', 'zookeeper', 'join to 21: zk_reads'):.0f}",
         f"{fault('two_delivering_partition_s', 1)} partition-seconds",
