@@ -6,6 +6,7 @@ go to the controller, Metadata to any broker, ListOffsets to each partition's le
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from kernel.client.reads import EARLIEST, LATEST, list_offset
 from kernel.errors import ProtocolError, Unavailable, UserError
 from kernel.suggestions import did_you_mean
 from kernel.values import TopicPartition
-from kernel.waiting import until
+from kernel.waiting import WaitTimeout, until
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 10_000
 #: Timeout for the election of a topic's leaders, in seconds.
 LED_S = 60.0
+#: How long leaders that do not know it yet are asked for offsets, in seconds.
+OFFSETS_S = 2.0
+LEADS_SOON = tuple(map(error_name, (ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_or_partition)))
 NO_LEADER = -1
 TOPIC = 2  #: ConfigResource.Type
 
@@ -189,20 +193,30 @@ class TopicAdmin:
         raise TopicRefused(f"{what}: {error_name(row.error_code)}{meant} `rebalance-lab topic list` lists them all")
 
     async def _offsets(self, leaders: Mapping[TopicPartition, int], at: int) -> dict[TopicPartition, int]:
-        """The first (EARLIEST) or next (LATEST) offset of each partition with a leader."""
-        offsets: dict[TopicPartition, int] = {}
-        for leader in sorted(set(leaders.values()) - {NO_LEADER}):
-            led = [tp for tp, node_id in leaders.items() if node_id == leader]
-            offsets |= await self._offsets_at(leader, led, at)
-        return offsets
+        """The first (EARLIEST) or next (LATEST) offset of each partition with a leader.
 
-    async def _offsets_at(self, leader: int, led: Sequence[TopicPartition], at: int) -> dict[TopicPartition, int]:
+        A broker that does not know yet that it leads a partition is asked again, as Kafka's admin client does.
+        """
+        asked: dict[TopicPartition, tuple[str, int]] = {}
+
+        async def answered() -> bool:
+            for leader in sorted(set(leaders.values()) - {NO_LEADER}):
+                led = [tp for tp, node_id in leaders.items() if node_id == leader]
+                asked.update(await self._offsets_at(leader, led, at))
+            return all(error not in LEADS_SOON for error, _ in asked.values())
+
+        with suppress(WaitTimeout):
+            await until(answered, OFFSETS_S, "leaders to answer")
+        return {tp: offset for tp, (error, offset) in asked.items() if not error}
+
+    async def _offsets_at(
+        self, leader: int, led: Sequence[TopicPartition], at: int
+    ) -> dict[TopicPartition, tuple[str, int]]:
         try:
             connection = await self._client.connection(leader)
-            found = await list_offset(connection, dict.fromkeys(led, at))
+            return await list_offset(connection, dict.fromkeys(led, at))
         except Unavailable:
             return {}  # it has just gone: its partitions are shown without offsets
-        return {tp: offset for tp, (error, offset) in found.items() if not error}
 
     async def _controller(self) -> BrokerConnection:
         """The controller, which alone creates and deletes topics in a ZooKeeper cluster; else any broker."""

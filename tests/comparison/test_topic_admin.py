@@ -13,6 +13,7 @@ from comparison.topic_admin import PartitionDescription, TopicAdmin, TopicDescri
 from kernel.broker.server.server import BrokerServer
 from kernel.client.client import ClusterClient
 from kernel.errors import ProtocolError
+from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
 
 
@@ -45,6 +46,36 @@ async def test_answer_without_the_topic_is_an_error_that_names_the_broker_and_th
     try:
         with pytest.raises(ProtocolError, match=f"{server.host}:{server.port} {complaint}"):
             await ask(TopicAdmin(client))
+    finally:
+        await client.close()
+        await server.stop()
+
+
+async def test_leader_that_does_not_know_it_yet_is_asked_again_for_offsets() -> None:
+    answers = iter([ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_or_partition])
+
+    def offset(*_: Any) -> dict[str, Any]:
+        error = next(answers, ErrorCode.none)
+        partition = {"partition_index": 0, "error_code": error, "timestamp": -1, "offset": 7 if not error else -1}
+        return {"topics": [{"name": "orders", "partitions": [partition]}]}
+
+    partition = {"partition_index": 0, "leader_id": 1, "replica_nodes": (1,), "isr_nodes": (1,), "error_code": 0}
+    server = BrokerServer(
+        {
+            Api.Metadata: lambda *_: {
+                "brokers": [{"node_id": 1, "host": server.host, "port": server.port}],
+                "controller_id": 1,
+                "topics": [{"name": "orders", "error_code": 0, "partitions": [partition]}],
+            },
+            Api.ListOffsets: offset,
+            Api.DescribeConfigs: lambda *_: {"results": [{"error_code": 0, "configs": []}]},
+        }
+    )
+    await server.start()
+    client = ClusterClient([(server.host, server.port)], "test")
+    try:
+        (described,) = (await TopicAdmin(client).describe("orders")).partitions
+        assert (described.begin_offset, described.end_offset) == (7, 7)
     finally:
         await client.close()
         await server.stop()
