@@ -67,18 +67,20 @@ export class Tours {
     return item;
   }
 
-  async begin(tour) {
+  async begin(chosen) {
+    const tour = { ...chosen };  // so that nothing goes on that has begun before
     this.leave();
     this.tour = tour;
     this.number = -1;
     this.steps = tour.steps.map(() => ({}));
     this.fill(tour.title, html("p", { role: "status" }, "The groups are being brought back to how they began …"),
       html("div", { class: "tools" }, this.button("All tours", () => this.choose()), this.button("Close", () => this.close())));
+    const since = this.game.at_ms;
     const hasBegun = (!this.game.simulation || await this.beginAgain(tour))
       && ((this.game.simulation && this.game.begun.members >= MEMBERS_MIN) || await this.restore(tour.designs));
     if (this.tour !== tour) return;
     if (!hasBegun) this.choose();
-    else if (await this.whole(tour)) this.go(0);
+    else if (await this.whole(tour, Math.min(since, this.game.at_ms))) this.go(0);
   }
 
   async beginAgain(tour) {
@@ -91,10 +93,10 @@ export class Tours {
   }
 
   // Waits until each member of the tour's groups has its share, and chooses one. A member of zookeeper that has given up
-  // rebalances only with the next change: so one is restarted.
-  async whole(tour) {
+  // rebalances only with the next change: so one is restarted, long after they were told to be as at the beginning.
+  async whole(tour, since) {
     const areWhole = () => this.groups.length === tour.designs.length && this.groups.every((each) => this.isAsAtFirst(each));
-    for (let begun = this.game.at_ms; !areWhole();) {
+    for (let begun = since; !areWhole();) {
       const isLate = () => this.game.at_ms - begun > WHOLE_MS || this.game.at_ms < begun;
       if (!(await this.until(tour, () => areWhole() || isLate()))) return false;
       if (areWhole()) break;
