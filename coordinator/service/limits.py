@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.groups.consumer.requests import ConsumerSettings
 from coordinator.groups.limits import Limits
+from kernel.broker.settings.ticket_settings import TICKET_SETTINGS
 
 if TYPE_CHECKING:
     from kernel.broker.settings.configuration import BrokerConfig
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 METADATA_BYTES_MIN = 65_536
 
 #: What mends faults that 4.1.1 has.
-_MENDED_LATER = ("fix.kafka.19233", "fix.kafka.19449", "fix.kafka.19720", "fix.kafka.20434", "fix.kafka.20442")
+_MENDED_LATER = tuple(each.name for each in TICKET_SETTINGS if each.name.startswith("fix."))
 
 
 def limits_of(config: BrokerConfig, *, traced: bool) -> Limits:
