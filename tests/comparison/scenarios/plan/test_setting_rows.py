@@ -191,6 +191,7 @@ def test_every_setting_of_a_broker_is_read_and_none_is_read_that_is_not_declared
     ]
     code = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     names = set(re.findall(r'"([a-z]+(?:\.[a-z0-9]+)*)"', code))
+    names |= {f"fix.kafka.{ticket}" for ticket in re.findall(r"\b(\d{4,5}) in [\w.]*\bmended\b", code)}
     for_topics = {setting.name for setting in BROKER_SETTINGS.values() if setting.doc.startswith("default ")}
     assert set(BROKER_SETTINGS) - for_topics <= names
     read = {name for name in re.findall(r'\.(?:number|flag|text)\(\s*"([a-z0-9.]+)"', code) if "." in name}
