@@ -98,11 +98,24 @@ def test_a_page_of_a_file_shows_its_text(site: Path) -> None:
     assert 'href="source/zkconsumer/rebalance/table.py.html"' in (site / "zookeeper-consumer.html").read_text("utf-8")
 
 
-def test_names_and_wide_drawings_are_marked_for_the_style(site: Path) -> None:
-    page = (site / "history.html").read_text(encoding="utf-8")
-    drawn = (site / "design-eager.html").read_text(encoding="utf-8")
-    assert re.search(r'<img class="wide" [^>]*src="diagrams/join-eager.svg"', drawn)
-    assert '<code class="whole">fix.retry.when.free</code>' in page
+def test_names_are_marked_for_the_style_and_wide_pictures_lead_to_themselves(site: Path) -> None:
+    text = {
+        name: (site / f"{name}.html").read_text(encoding="utf-8") for name in ("history", "design-eager", "results")
+    }
+    assert '<code class="whole">fix.retry.when.free</code>' in text["history"]
+    assert 'class="picture"' not in text["history"], "its drawing fits a phone"
+    wide = re.findall(
+        r'<a class="picture" href="([^"]+)"><img [^>]*src="([^"#]+)', text["design-eager"] + text["results"]
+    )
+    assert {href for href, _ in wide} >= {"diagrams/join-eager.svg", "pictures/split-brain-dark.png"}
+    assert all(href == src for href, src in wide)
+
+
+def test_a_recording_leads_back_to_the_page_of_all_and_that_page_to_it(site: Path) -> None:
+    around = (site / "recorded.html").read_text(encoding="utf-8")
+    for page in (site / "recorded").iterdir():
+        assert f'href="recorded/{page.name}' in around
+        assert 'href="../recorded.html"' in page.read_text(encoding="utf-8"), page.name
 
 
 def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any) -> None:
@@ -184,11 +197,11 @@ def test_blocks_of_code_are_left_alone() -> None:
 
 def test_a_picture_in_two_colours_becomes_two() -> None:
     text = (
-        '<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="pictures/herd-dark.png">\n'
-        '  <img alt="a herd" src="pictures/herd.png">\n</picture>'
+        '<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="pictures/split-brain-dark.png">\n'
+        '  <img alt="a split brain" src="pictures/split-brain.png">\n</picture>'
     )
     assert hook.for_site(text, "docs/results.md", "results.md") == (
-        "![a herd](pictures/herd.png#only-light)![a herd](pictures/herd-dark.png#only-dark)"
+        "![a split brain](pictures/split-brain.png#only-light)![a split brain](pictures/split-brain-dark.png#only-dark)"
     )
 
 

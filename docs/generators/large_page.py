@@ -32,9 +32,10 @@ _STYLE = """
 svg { background: #FFFFFF; } text { font: 11px system-ui, sans-serif; fill: #1b1b1b; }
 .legend { fill: #5f5f5f; } .grid { stroke: #dddddd; } .base { stroke: #808080; }
 .model { fill: none; stroke: #1b1b1b; stroke-width: 1.2px; stroke-dasharray: 5 4; }
+.lane { paint-order: stroke; stroke: #FFFFFF; stroke-width: 4px; }
 @media (prefers-color-scheme: dark) {
 svg { background: #16191d; } text { fill: #e8e8e8; } .legend { fill: #a8a8a8; } .grid { stroke: #33383e; }
-.base { stroke: #808080; } .model { stroke: #e8e8e8; } }
+.base { stroke: #808080; } .model { stroke: #e8e8e8; } .lane { stroke: #16191d; } }
 """
 _TIMEOUT, _MEMBERS, _LINK = "session-timeout", "members", "link"
 LINKS = ("loopback", "zone", "region")

@@ -1,8 +1,8 @@
 """Take the pictures that the README and the docs show, of pages of fresh runs: `make pictures` (needs Chromium).
 
-Five of them, each in light and in dark: the ownership lanes of a split brain in two designs, those of restarts, how a
-join's cost grows with the group, the playground while a member is cut off, and a step of a recorded tour. Each run
-differs a little from the last one, so look at what has been taken before you commit it.
+Four of them, each in light and in dark: the ownership lanes of a split brain in two designs, those of restarts, the
+playground while a member is cut off, and a step of a recorded tour. Each run differs a little from the last one, so
+look at what has been taken before you commit it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ RESTARTS = (
     *("run", "rolling-restart", "--design", "zookeeper,cooperative"),
     *("--partitions", "6", "--members", "3", "--seed", "1"),
 )
-HERD = ("run", "herd", "--design", "zookeeper,eager", "--seed", "1")
 GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
 #: Wide enough for what is beside each other, narrow enough to be read in a README.
 _VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1340, "height": 760}
@@ -63,12 +62,6 @@ def take_restarts(browser: Any, folder: Path) -> None:
     _take(page, page.locator('section[data-scenario="rolling-restart"] .lanes'), "restarts")
 
 
-def take_herd(browser: Any, folder: Path) -> None:
-    page = browser.new_page(viewport=_VIEW)
-    page.goto((performed(folder, HERD) / "report.html").as_uri())
-    _take(page, page.locator('section[data-scenario="herd"] .grown').first, "herd")
-
-
 def take_playground(browser: Any, folder: Path) -> None:
     """Cut a member off in both designs, and take the page once two members have delivered for a while."""
     with game(folder, GAME) as address:
@@ -104,7 +97,6 @@ def take_tour(browser: Any, folder: Path) -> None:
 TAKEN: Mapping[str, Callable[[Any, Path], None]] = {
     "split-brain": take_split_brain,
     "restarts": take_restarts,
-    "herd": take_herd,
     "playground": take_playground,
     "tour": take_tour,
 }

@@ -28,7 +28,7 @@ from docs.generators.pages import DOCS
 from docs.generators.simulation_records import repeats_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 RECORDS = DOCS / "results.json"
 COMMAND = Path(sys.executable).with_name("rebalance-lab")
@@ -76,7 +76,12 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def spread(self, figure: str) -> Spread | None:
         """Median and range; None if no run has measured the figure."""
-        return Spread.of(self.figures.get(figure, []))
+        return self.spread_of_sum((figure,))
+
+    def spread_of_sum(self, figures: Iterable[str]) -> Spread | None:
+        """The same of what several figures of each run add up to."""
+        measured = [self.figures[name] for name in figures if name in self.figures]
+        return Spread.of([None if None in each else sum(filter(None, each)) for each in zip(*measured, strict=True)])
 
 
 class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Fill the tables of `docs/results.md` and `docs/coordinators.md` from `docs/results.json`.
+"""Fill the tables of `docs/results.md` and `docs/coordinators.md` from `docs/results.json`, and draw its herd.
 
 `docs.generators.result_records` makes that file. Every figure is a median of the repeats, with their range behind it
 where they differ.
@@ -11,9 +11,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.pipeline.figures.model import JOIN, Setting, Troubles, zookeeper
+from comparison.report.drawing.growth import GrowthLine, Measured
 from comparison.results.outcomes import VerdictOutcome
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from docs.generators.pages import DOCS, filled, markdown_table, with_range
+from docs.generators.large_page import Chart, picture
+from docs.generators.pages import DOCS, FIGURES, filled, markdown_table, with_range
 from docs.generators.result_records import read_records
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
 
@@ -150,13 +152,16 @@ def reads_of_a_join(members: int) -> int:
 
 def herd(records: Records) -> str:
     """What one more member costs, by the size of the group that it joins."""
-    alone, coordinated = (records["compare"].case("herd", each) for each in (ZOOKEEPER, _WITH_COORDINATOR))
     rows = []
     for size in SIZES:
-        reads, woken = (
-            shown(alone, Column("", (f"join to {size}: {each}",))) for each in ("zk_reads", "notifications")
+        reads, woken, requests = (
+            shown(records["compare"].case("herd", design), Column("", _of_a_join(size, *figures)))
+            for design, *figures in (
+                (ZOOKEEPER, "zk_reads"),
+                (ZOOKEEPER, "notifications"),
+                (_WITH_COORDINATOR, *_REQUESTS),
+            )
         )
-        requests = shown(coordinated, Column("", tuple(f"join to {size}: {api}" for api in _REQUESTS)))
         rows.append((str(size - 1), reads, f"{reads_of_a_join(size):,}", woken, requests))
     headings = (
         "members before",
@@ -166,6 +171,23 @@ def herd(records: Records) -> str:
         f"`{_WITH_COORDINATOR}`: JoinGroup + SyncGroup requests",
     )
     return markdown_table(headings, rows, ["---:"] * len(headings))
+
+
+def _of_a_join(size: int, *figures: str) -> tuple[str, ...]:
+    return tuple(f"join to {size}: {each}" for each in figures)
+
+
+def herd_picture(records: Records) -> str:
+    """The same as a picture: reads of ZooKeeper, those without conflicts dashed, and requests to the coordinator."""
+    lines = []
+    for design, figures in ((ZOOKEEPER, ("zk_reads",)), (_WITH_COORDINATOR, _REQUESTS)):
+        case = records["compare"].case("herd", design)
+        spreads = [(size - 1, case.spread_of_sum(_of_a_join(size, *figures))) for size in SIZES]
+        points = [Measured.of(before, spread) for before, spread in spreads if spread is not None]
+        model = [(size - 1, reads_of_a_join(size)) for size in SIZES] if design == ZOOKEEPER else ()
+        lines.append(GrowthLine(design, DESIGN_NAMES.index(design), points, model=model))
+    unit = "reads of ZooKeeper, or requests to the coordinator"
+    return picture(Chart("what one more member costs", "members before it joins", unit, lines, [n - 1 for n in SIZES]))
 
 
 def measured(record: CommandRecord) -> str:
@@ -206,6 +228,7 @@ def places(records: Records, page: Path) -> dict[str, str]:
 
 
 def files() -> dict[Path, str]:
-    """The pages with their tables."""
+    """The pages with their tables, and the picture of the herd."""
     records = read_records()
-    return {page: filled(page, places(records, page)) for page in (PAGE, SIDE_BY_SIDE)}
+    pages = {page: filled(page, places(records, page)) for page in (PAGE, SIDE_BY_SIDE)}
+    return {FIGURES / "herd.svg": herd_picture(records), **pages}

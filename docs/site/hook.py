@@ -3,13 +3,14 @@
 - CONTRIBUTING.md and CHANGELOG.md become pages of the site.
 - A file that a page links to, such as a module, becomes a page with its text, so that the link works without the
   repository. Such pages are not searched.
-- A recording that a page links to becomes the page that is made of it.
+- A recording that a page links to becomes the page that is made of it, with a link back. (A replay or report that
+  somebody makes has none: it stands alone.)
 - A picture in two colours, `<picture>`, becomes two, of which the site's style shows one: the reader may have chosen
   other colours than those of the system. A drawing needs no second file: browsers answer the media query of an image by
   the `color-scheme` of the page around it. (Older Safaris answer by the system, or light. Each has paper of its own.)
 - Proposals (KIPs), tickets and pages of Kafka's wiki that a text names become links to them, by `sources.toml`.
-- Names in code and wide drawings are marked, so that the site's style can keep names whole in narrow cells of tables,
-  and let drawings scroll.
+- Names in code are marked, so that the site's style can keep them whole in narrow cells of tables.
+- A wide picture leads to itself: on a phone it shows the whole at a glance, and alone it can be enlarged.
 
 A link to what does not exist stays as it is, and MkDocs refuses it.
 """
@@ -48,13 +49,16 @@ _LINK = re.compile(r"(?<=\]\()([\w./-]+)(?=(?:#[\w.-]*)?\))")
 _FENCE = re.compile(r"^( *)(```+|~~~+).*?^\1\2`*$", re.MULTILINE | re.DOTALL)
 #: Inline code that is one name, not a command or a path.
 _NAME = re.compile(r"<code>([^<>\s]{1,36})</code>")
-_DRAWING = re.compile(r'<img (?=[^>]*src="(?P<src>[^"]+\.svg)")')
-#: A drawing that is wider than this scrolls on a narrow screen instead of shrinking to what nobody can read.
+#: A picture, or a link around pictures, which leads elsewhere.
+_SHOWN_PICTURE = re.compile(r'<a [^>]*>(?:<img [^>]*>)+</a>|<img [^>]*src="(?P<src>[^"#]+)[^>]*>')
+#: A drawing that is wider than this shrinks on a phone to what nobody can read.
 _WIDE = 760
 _PICTURE = re.compile(
     r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*'
     r'<img alt="(?P<alt>[^"]*)" src="(?P<light>[^"]+)">\s*</picture>'
 )
+#: What a page that is made of a recording begins with.
+_HEADER = '<header>\n<a href="../recorded.html">← All recordings</a>'
 _WIKI, _TICKETS = "https://cwiki.apache.org/confluence/", "https://issues.apache.org/jira/browse/"
 _NAMED = re.compile(r"\b(?:KIP|KAFKA|ZOOKEEPER)-\d+\b")
 _TAG = re.compile(r"(<[^>]*>)")
@@ -180,7 +184,7 @@ def _resolved(link: str, path: str) -> str:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pages for what is outside `docs/`, and for the recordings."""
     for name, page in recorded_pages().items():
-        files.append(File.generated(config, f"recorded/{name}.html", content=page))
+        files.append(File.generated(config, f"recorded/{name}.html", content=page.replace("<header>", _HEADER, 1)))
     for path, page in OUTSIDE.items():
         if files.get_file_from_path(page) is None:
             files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))
@@ -202,13 +206,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link what the page names, and mark names that should not be broken, and wide drawings."""
+    """Link what the page names, mark names that should not be broken, and let wide pictures be enlarged."""
 
-    def marked(drawing: re.Match[str]) -> str:
-        path = Path(config.docs_dir, posixpath.dirname(page.file.src_uri), drawing["src"])
-        width = re.search(r'<svg [^>]*\bwidth="(\d+)"', path.read_text(encoding="utf-8"))
-        return '<img class="wide" ' if width and int(width[1]) > _WIDE else drawing.group()
+    def enlarged(shown: re.Match[str]) -> str:
+        source = shown["src"]
+        if source is None or not _is_wide(Path(config.docs_dir, posixpath.dirname(page.file.src_uri), source)):
+            return shown.group()
+        return f'<a class="picture" href="{source}">{shown.group()}</a>'
 
     if not page.file.src_uri.startswith("source/"):
         html = with_sources(html)
-    return _DRAWING.sub(marked, _NAME.sub(r'<code class="whole">\1</code>', html))
+    return _SHOWN_PICTURE.sub(enlarged, _NAME.sub(r'<code class="whole">\1</code>', html))
+
+
+def _is_wide(picture: Path) -> bool:
+    """Whether its text is small on a phone: a screenshot's is."""
+    if picture.suffix != ".svg":
+        return True
+    width = re.search(r'<svg [^>]*\bwidth="(\d+)"', picture.read_text(encoding="utf-8"))
+    return width is not None and int(width[1]) > _WIDE
