@@ -48,6 +48,9 @@ _TABULATED: Mapping[str, str] = {
     "requests": "authority_requests",
     "moved": "moved",
 }
+_CPU = "join.authority_cpu_s"
+#: From so many members on, a cost for each of them is more than a few microseconds of noise.
+_MANY = 100
 #: Pings of a ZooKeeper session in its timeout.
 _PINGS = 3
 
@@ -154,7 +157,7 @@ CHARTS: Mapping[str, Callable[[Records], Chart]] = {
         "partition-seconds without owner after a crash", "crash.unowned_partition_s", "partition-s"
     ),
     "large-requests": _sized("requests at the authority of one join", "join.authority_requests", "requests"),
-    "large-cpu": _sized("CPU time of deciding one join, at the coordinator", "join.authority_cpu_s", "s"),
+    "large-cpu": _sized("CPU time of deciding one join, at the coordinator", _CPU, "s"),
     "large-detection": _detection,
     "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "conflicts", "attempts_failed"),
     "large-exhausted": _starting("rebalances given up after one attempt, zookeeper", "retries", "rebalances_failed"),
@@ -177,7 +180,17 @@ def _said(drawn: GrowthLine) -> str:
 def files() -> dict[Path, str]:
     records = read_records()
     pictures = {FIGURES / f"{name}.svg": picture(chart(records)) for name, chart in CHARTS.items()}
-    return pictures | {PAGE: filled(PAGE, {"sizes": _table(records)})}
+    return pictures | {PAGE: filled(PAGE, {"sizes": _table(records), "cpu": _cpu(records)})}
+
+
+def _cpu(records: Records) -> str:
+    """What a join costs the coordinator for each member."""
+    cells = [cell for name in _SIZES for cell in records[name] if _CPU in cell.figures and _size(cell) >= _MANY]
+    ms = [1_000 * cell.figures[_CPU].median / _size(cell) for cell in cells]
+    return (
+        f"What the coordinator computes for a join grows with the group and no faster: from {_MANY} members on "
+        f"{min(ms):.2f} to {max(ms):.2f} ms for each member (medians), in all designs."
+    )
 
 
 def _table(records: Records) -> str:
