@@ -253,7 +253,8 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
         if field not in shared or (name, field) in columns.OF_KIND:
             column = columns.OF_KIND.get((name, field), columns.FIELDS[field])
             column = column._replace(null=column.null if field in kind.optional else "")
-            lines.append(f"- {shown} ({_typed(type_.value, column)}): {_said(column, words)}\n")
+            typed = _typed(type_.value, column)
+            lines.append(f"- {shown}{f' ({typed})' if typed else ''}: {_said(column, words)}\n")
         elif words:
             lines.append(f"- {shown}: {words}\n")
         else:
@@ -262,7 +263,9 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
 
 
 def _typed(type_: str, column: Column) -> str:
-    return f"{type_}, {column.unit}" if column.unit else type_
+    """The type and the unit; '' for a text."""
+    typed = f"{type_}, {column.unit}" if column.unit else type_
+    return "" if typed == _TYPES[pa.string()] else typed
 
 
 def _said(column: Column, words: str = "") -> str:
