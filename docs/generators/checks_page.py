@@ -23,17 +23,11 @@ if TYPE_CHECKING:
 PAGE = DOCS / "checks.md"
 
 
-def page() -> str:
-    """The page for the present table."""
+def files() -> dict[Path, str]:
     checks = [_check(*check) for check in dict.fromkeys((each.name, each.decide) for each in CHECKS)]
     promises = [(each.name, each.meaning, ", ".join(each.checks)) for each in PROMISES]
-    return filled(
-        PAGE,
-        {
-            "checks": "\n".join(checks),
-            "promises": markdown_table(("promise", "kept if", "also broken by"), promises),
-        },
-    )
+    kept = markdown_table(("promise", "kept if", "also broken by"), promises)
+    return {PAGE: filled(PAGE, {"checks": "\n".join(checks), "promises": kept})}
 
 
 def _check(name: str, decide: object) -> str:
@@ -64,8 +58,3 @@ def _scenarios(check: Check) -> str:
         condition = summary_of(check.given).rstrip(".")
         where += f", {condition[0].lower()}{condition[1:]}"
     return where
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}
