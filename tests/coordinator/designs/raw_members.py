@@ -147,19 +147,16 @@ async def raw_member(
     bootstrap: Sequence[tuple[str, int]],
     member_id: str,
     *,
-    topics: tuple[str, ...] = ("t",),
-    obeys: bool = True,
     wait_ms: int = 5_000,
 ) -> AsyncIterator[RawMember]:
     """A registered member; the end of the block closes its session."""
     async with opened(zookeeper) as session:
         member = RawMember(member_id, session, bootstrap)
-        await member.register(*topics)
-        task = asyncio.create_task(member.obey_forever(wait_ms)) if obeys else None
+        await member.register("t")
+        task = asyncio.create_task(member.obey_forever(wait_ms))
         try:
             yield member
         finally:
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
             await member.close()
