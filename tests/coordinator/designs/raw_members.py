@@ -27,6 +27,7 @@ from coordinator.protocol.server.messages import await_body, commit_body, read_c
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -157,6 +158,5 @@ async def raw_member(
         try:
             yield member
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_and_wait(task)
             await member.close()
