@@ -12,9 +12,11 @@ import pytest
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
 from kernel.broker.broker import Broker
+from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from kernel.wire.errors import ErrorCode
+from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread, create_topics, running_broker, running_cluster
 from tests.support.coordinators.log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
@@ -198,3 +200,37 @@ def test_stock_consumers_read_the_topic(chroot: str, tmp_path: Path, read: Any) 
     for partition in range(4):
         offsets = [offset for at, offset, _ in found if at == partition]
         assert offsets == sorted(offsets)
+
+
+# DeleteTopics of `__consumer_offsets` is allowed, as by real 3.9.1 and 4.1.1: groups lose their offsets and go on.
+
+WAIT_S = 10
+
+
+async def test_groups_can_commit_after_their_topic_was_deleted(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, mount=[mount]) as broker:
+        await create_topics(broker, {"t": 1})
+        connection = await BrokerConnection.open("127.0.0.1", broker.address.port, "test")
+
+        async def commit(offset: int) -> bool:
+            await connection.call(Api.FindCoordinator, {"key": "g", "key_type": 0}, version=2)
+            partitions = ({"partition_index": 0, "committed_offset": offset, "committed_metadata": ""},)
+            asked: dict[str, Any] = {"group_id": "g", "topics": ({"name": "t", "partitions": partitions},)}
+            answer = await connection.call(Api.OffsetCommit, asked, version=6)
+            return error_name(answer.topics[0].partitions[0].error_code) == ""
+
+        async def committed() -> int:
+            topics = ({"name": "t", "partition_indexes": (0,)},)
+            answer = await connection.call(Api.OffsetFetch, {"group_id": "g", "topics": topics}, version=5)
+            offset: int = answer.topics[0].partitions[0].committed_offset
+            return offset
+
+        await until(lambda: commit(7), WAIT_S, "a first commit")
+        assert await committed() == 7
+        answer = await connection.call(
+            Api.DeleteTopics, {"topic_names": (OFFSETS_TOPIC,), "timeout": 10_000}, version=3
+        )
+        assert [error_name(one.error_code) for one in answer.responses] == [""]
+        await until(lambda: commit(8), WAIT_S, "a commit into the new topic")
+        assert await committed() == 8
+        connection.close()
