@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections import Counter
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import pyarrow.parquet as pq
 from rich.console import Console
 
 from comparison.cli.documents import print_document
@@ -22,29 +20,27 @@ from comparison.cli.sources import output_folder, runs_in, sources_of
 from comparison.cli.spark_options import SparkChoice, chosen_spark, cluster_options
 from comparison.exits import Exit
 from comparison.interrupts import interrupts_wait
-from comparison.pipeline.bronze.quarantine import QUARANTINE
 from comparison.report.brief import render_brief
 from comparison.report.junit import junit
 from comparison.report.terminal import render
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.result import RESULT
 from comparison.run_folder import write_json
-from comparison.screen.printable import printable, printable_all
+from comparison.screen.printable import printable_all
 from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.platform.full_disk import full_disk_named
-from kernel.platform.places import arrow_source, below, exists, is_in_store
+from kernel.platform.places import exists, is_in_store
 from kernel.platform.store_faults import explained
 from kernel.platform.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
     from comparison.cli.report_file import Unshown
     from comparison.pipeline.spark.connect import ConnectSession
     from comparison.pipeline.spark.session import StartingSession
     from comparison.results.result import Result
-    from comparison.results.run import Run
     from kernel.platform.places import Place
 
 #: The worst verdict decides: a violation before an unknown one.
@@ -175,7 +171,7 @@ def analysed(  # noqa: PLR0913  # what a command chooses, each by its name
         with opened as started:
             with interrupts_wait():
                 # Loaded while the JVM starts.
-                from comparison.cli.analysis import damage_of
+                from comparison.cli.damage import damage_of
                 from comparison.cli.last_word import last_word
                 from comparison.pipeline.analysis import Again
                 from comparison.pipeline.analysis import analyze as analyze_on
@@ -263,42 +259,3 @@ def analyze(sources: tuple[str, ...], output: str | None, quiet: bool, again: bo
     code = shown(analysed(run_dirs, folder, spark=spark, again=again, progress=say, bundles=found), showing)
     say(f"report: {folder / REPORT}")
     return code
-
-
-# What is wrong with the traces of analysed runs, for standard error: file, line and reason, a line each.
-
-#: How many lines of a file are shown, how many problems of a run, and how many in all.
-LINES_OF_FILE, PROBLEMS_OF_RUN, SHOWN = 3, 5, 40
-
-
-def damage_of(result: Result, tables: Place) -> list[str]:
-    """The problems of every run that has any, and its unusable lines; `tables` is the folder of the tables."""
-    damaged = {run.run_id: run for run in result.runs if run.problems}
-    if not damaged:
-        return []
-    lines: dict[str, list[str]] = {run_id: [] for run_id in damaged}
-    for run_id, text in _unusable_lines(tables, damaged):
-        lines[run_id].append(text)
-    found = []
-    for run_id, run in damaged.items():
-        found += lines[run_id]
-        found += [f"{run.path}: {problem}" for problem in run.problems[:PROBLEMS_OF_RUN]]
-        if more := run.problems[PROBLEMS_OF_RUN:]:
-            found.append(f"{run.path}: {len(more)} more problems; see the report")
-    if len(found) > SHOWN:
-        found[SHOWN:] = [f"{len(found) - SHOWN} more lines; see the report, and the table {QUARANTINE}"]
-    return [printable(text) for text in found]
-
-
-def _unusable_lines(tables: Place, damaged: Mapping[str, Run]) -> Iterator[tuple[str, str]]:
-    shown: Counter[tuple[str, str]] = Counter()
-    columns = ["run_id", "file", "line", "reason", "detail"]
-    for path in sorted(below(tables / QUARANTINE, "part-*.parquet")):
-        for row in pq.read_table(**arrow_source(path), columns=columns, partitioning=None).to_pylist():
-            place = row["run_id"], row["file"]
-            if row["run_id"] in damaged and shown[place] < LINES_OF_FILE:
-                shown[place] += 1
-                detail = f" ({row['detail']})" if row["detail"] else ""
-                line = f":{row['line']}" if row["line"] else ""
-                name = f"{damaged[row['run_id']].path}/trace/{row['file']}{line}"
-                yield row["run_id"], f"{name}: {row['reason']}{detail}"

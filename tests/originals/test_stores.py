@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
-from comparison.cli.analysis import damage_of
+from comparison.cli.damage import damage_of
 from comparison.exits import Exit
 from comparison.pipeline.analysis import analyze
 from comparison.pipeline.generated.runs import Faults, write_synthetic_runs

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from comparison.cli.analysis import damage_of
+from comparison.cli.damage import damage_of
 from comparison.cli.report_file import write_report
 from comparison.pipeline.analysis import Again, analyze
 from comparison.pipeline.bronze.quarantine import QUARANTINE_SCHEMA

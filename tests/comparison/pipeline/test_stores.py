@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from msgspec.structs import replace
 
-from comparison.cli.analysis import damage_of
+from comparison.cli.damage import damage_of
 from comparison.cli.report_file import REPORT, write_report
 from comparison.pipeline import analysis, job, published
 from comparison.pipeline.analysis import NothingToAnalyse, analyze
