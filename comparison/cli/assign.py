@@ -129,7 +129,6 @@ def assign(
     plan = replace(plan, steps=tuple(changes), strategies=chosen(strategies or plan.strategies or ASSIGNORS))
     found = rehearse(plan)
     if form == "json":
-        from comparison.cli.assign import as_json
         from comparison.cli.documents import print_document
 
         print_document(as_json(plan, found))
