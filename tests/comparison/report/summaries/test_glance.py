@@ -52,6 +52,11 @@ def test_what_is_clearly_worse_is_shaded_and_what_one_draw_may_be_is_not(
     assert shades(of(name, *values)) == shaded
 
 
+def test_figures_that_are_shown_alike_are_marked_alike() -> None:
+    signs = [(cell.text, cell.sign) for cell in of("converge_ms", 100.0, 1_960.0, 2_010.0).cells]
+    assert signs == [("0.1", Sign.NONE), ("2.0", Sign.WORST), ("2.0", Sign.WORST)]
+
+
 def test_repeats_are_shaded_where_their_ranges_do_not_touch() -> None:
     assert shades(of("duplicates", 50.0, 80.0, 100.0, seeds=(-1, 0, 1))) == [0, 2, 3]
     assert shades(of("duplicates", 50.0, 64.0, 100.0, seeds=(-2, 0, 2))) == [0, 0, 3]
