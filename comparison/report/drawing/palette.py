@@ -26,10 +26,10 @@ PATTERNS = 3
 PHASES = {
     "detect": "#8F8F8F",
     "stop": "#E07A78",
-    "release": "#E09A4A",
-    "join": "#5FA5D6",
+    "release": "#B8DCD0",
+    "join": "#40887C",
     "decide": "#A68BD8",
-    "claim": "#5DB377",
+    "claim": "#88B828",
     "resume": "#B5AC3E",
     "backoff": "#A07C6C",
 }
