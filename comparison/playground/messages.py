@@ -167,7 +167,7 @@ class IntervalKind(StrEnum):
     PHASE = "phase"  #: `member` is in the phase `label` of a rebalance
     FAULT = "fault"  #: `member` suffers the fault `label`: freeze, cut, slow
     UNNAMED = "unnamed"  #: the authority names nobody any more for `partition`
-    NOBODY = "nobody"  #: nobody delivers `partition` any more
+    NOBODY = "nobody"  #: nobody delivers `partition` any more; `member` owns it and is frozen, or ''
     BOTH = "both"  #: several deliver `partition`: `member` names all of them
     ACT = "act"  #: a moment: `label` was done to `member` (all of them), or has come of it; `text` says it
 

@@ -94,15 +94,19 @@ class LiveOwnership:
         for key, units in sorted(self._ownership.believed.items()):
             partition, before = _name(key), self.deliverers(_name(key))
             now = tuple(sorted({place_of(unit.process) for unit in units if unit.process not in self._silent}))
-            if now == before:
+            frozen = " + ".join(sorted({place_of(unit.process) for unit in units if unit.process in self._silent}))
+            if now == before and frozen == self._lanes.frozen.get(partition, ""):
                 continue
-            self._delivering[partition] = now
+            self._delivering[partition], self._lanes.frozen[partition] = now, frozen
             self.changed.add(partition)
             for member in set(before).difference(now):
                 self._lanes.close(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
             for member in sorted(set(now).difference(before)):
                 self._lanes.open(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
-            self._nobody_or_two(at_ms, partition, before, now, why)
+            if now == before:
+                self._lanes.follow(messages.IntervalKind.DELIVERING, at_ms, partition)
+            else:
+                self._nobody_or_two(at_ms, partition, before, now, why)
 
     def look_named(self, at_ms: float, known_as: Callable[[str], str]) -> None:
         """The authority may name others now, or some of those whom it names be known under another name."""

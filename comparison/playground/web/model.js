@@ -59,6 +59,12 @@ export function apply(now, increment) {
   return true;
 }
 
+// Who has a partition that is not delivered, in words: a frozen member still believes to own what it had.
+export function stillOwner(group, { name }) {
+  const frozen = group.members.filter((each) => each.state === "frozen" && each.delivers.includes(name));
+  return frozen.length ? `${frozen.map((each) => each.name).join("+")} frozen` : "nobody";
+}
+
 // What is to be seen at a glance: the worst first.
 export function glance(group) {
   const started = group.partitions.filter((each) => each.delivered > 0 || each.deliverers.length || each.owner);

@@ -167,6 +167,8 @@ def _sign(text: str, shade: int, worst: str, glance: Glance) -> Sign:
 
 def _shades(name: str, runs: Sequence[Run], values: Sequence[float | None], *, is_draw: bool) -> list[int]:
     known = [value for value in values if value is not None]
+    if not known:
+        return [0] * len(values)
     best, worst = min(known), max(known)
     best_run = runs[values.index(best)]
     second = 1000.0 if METRICS[name].unit == "ms" else 1.0

@@ -115,6 +115,13 @@ def test_a_frozen_member_delivers_nothing_and_goes_on_believing() -> None:
     assert "m1 and m2 both deliver orders-2" in scene.told
 
 
+def test_a_partition_of_a_frozen_member_is_not_nobodys_until_that_has_ended() -> None:
+    scene = two_members("eager").at(1000).fault("freeze", "m2").at(2000).ended("m2", "kill").later()
+    changes = [each.interval for each in scene.changes if isinstance(each, messages.IntervalChanged)]
+    still = [each for each in changes if each.kind is messages.IntervalKind.NOBODY and each.partition == "orders-2"]
+    assert [(each.member, each.from_ms, each.to_ms) for each in still] == [("m2", 1000, 2000), ("", 2000, None)]
+
+
 def test_slow_and_stepped_members_are_marked() -> None:
     scene = two_members("zookeeper").fault("slow", "m1", delay_ms=20).fault("step", "m2").later()
     assert scene.shown("m1").delay_ms == 20
