@@ -153,9 +153,3 @@ def test_long_standstills_of_the_analysis_are_told_with_a_cause_that_fits(
         assert covering, (name, each)
         main = max((cause for cause in each.causes if cause != "unknown"), key=lambda cause: each.causes[cause])
         assert any(re.search(WORDS[main], reason.text) for reason in covering), (main, [one.text for one in covering])
-
-
-def test_a_length_has_one_unit_also_where_it_is_rounded(runs: Runs) -> None:
-    texts = [reason.text for _, view in runs.values() for reason in view.reasons]
-    assert any(re.search(r"for \d+ ms to 0\.\d s", text) for text in texts)
-    assert not [text for text in texts if "200 ms" in text]
