@@ -35,7 +35,6 @@ class Lanes:
     """Open intervals by kind, member, and partition or label; `drained` gives those that changed."""
 
     def __init__(self) -> None:
-        self.frozen: dict[str, str] = {}  #: partition -> who owns it and is frozen; its owner sets it
         self._open: dict[_Key, messages.Interval] = {}
         self._changed: dict[int, messages.Interval] = {}
         self._ids = 0
@@ -46,7 +45,7 @@ class Lanes:
             look = style_of(member) if kind is not _KIND.PHASE else "phase p-" + re.sub(r"\W", "", label, flags=re.A)
             row = self._free_row(partition) if kind is _KIND.DELIVERING else 0
             self._add(kind, member, at_ms, partition=partition, label=label, style=look, row=row)
-            self.follow(kind, at_ms, partition)
+            self._follow(kind, at_ms, partition)
 
     def mark(self, at_ms: float, label: str, style: str, text: str, members: Iterable[str] = ()) -> None:
         """Mark what was done, or came of it; `style` as in `messages.Interval`."""
@@ -58,34 +57,24 @@ class Lanes:
         """Close an interval, if it is open."""
         if (kind, member, partition or label) in self._open:
             self._end((kind, member, partition or label), at_ms)
-            self.follow(kind, at_ms, partition)
-
-    def follow(self, kind: _KIND, at_ms: float, partition: str) -> None:
-        """Whether a partition has nobody now, or several."""
-        if kind not in _NOBODY:
-            return
-        members = [each.member for each in self._having(kind, partition)]
-        wanted = (
-            (_NOBODY[kind], self.frozen.get(partition, "") if kind is _KIND.DELIVERING else "")
-            if not members
-            else (_KIND.BOTH, " + ".join(sorted(members, key=natural)))
-            if members[1:]
-            else None
-        )
-        kinds = (_NOBODY[kind], *([_KIND.BOTH] if kind is _KIND.DELIVERING else []))
-        there = [key for key in self._open if key[0] in kinds and key[2] == partition]
-        for key in there:
-            if key[:2] != wanted:
-                self._end(key, at_ms)
-        if wanted is not None and not any(key[:2] == wanted for key in there):
-            self._add(*wanted, at_ms, partition=partition)
+            self._follow(kind, at_ms, partition)
 
     def rename(self, kind: _KIND, member: str, now: str, *, partition: str) -> None:
         """An open interval is another member's."""
         known = self._open.pop((kind, member, partition), None)
         if known is not None:
-            renamed = replace(known, member=now, style=style_of(now))
+            renamed = replace(known, member=now, style=known.style and style_of(now))
             self._open[kind, now, partition] = self._changed[known.id] = renamed
+
+    def leave_to(self, member: str, at_ms: float, partition: str) -> None:
+        """Nobody delivers a partition, if so, because this member has it and is frozen; or nobody has it: ''."""
+        known = next(iter(self._having(_KIND.NOBODY, partition)), None)
+        if known is not None and known.member != member:
+            if known.from_ms == int(at_ms):
+                self.rename(_KIND.NOBODY, known.member, member, partition=partition)
+            else:
+                self._end((_KIND.NOBODY, known.member, partition), at_ms)
+                self._add(_KIND.NOBODY, member, at_ms, partition=partition)
 
     def close_all(self, kind: _KIND, member: str, at_ms: float) -> None:
         """Close all intervals of this kind that a member has open."""
@@ -114,3 +103,23 @@ class Lanes:
     def _end(self, key: _Key, at_ms: float) -> None:
         known = self._open.pop(key)
         self._changed[known.id] = replace(known, to_ms=max(int(at_ms), known.from_ms))
+
+    def _follow(self, kind: _KIND, at_ms: float, partition: str) -> None:
+        """Whether a partition has nobody now, or several."""
+        if kind not in _NOBODY:
+            return
+        members = [each.member for each in self._having(kind, partition)]
+        wanted = (
+            (_NOBODY[kind], "")
+            if not members
+            else (_KIND.BOTH, " + ".join(sorted(members, key=natural)))
+            if members[1:]
+            else None
+        )
+        kinds = (_NOBODY[kind], *([_KIND.BOTH] if kind is _KIND.DELIVERING else []))
+        there = [key for key in self._open if key[0] in kinds and key[2] == partition]
+        for key in there:
+            if key[:2] != wanted:
+                self._end(key, at_ms)
+        if wanted is not None and not any(key[:2] == wanted for key in there):
+            self._add(*wanted, at_ms, partition=partition)

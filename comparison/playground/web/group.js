@@ -2,7 +2,7 @@
 
 import { Counters } from "./counted.js";
 import { clock, html, keyed, put, say, several } from "./elements.js";
-import { glance, stillOwner } from "./model.js";
+import { glance } from "./model.js";
 import { Lanes } from "./lanes.js";
 import { Machine } from "./machine.js";
 import { Members } from "./members.js";
@@ -49,12 +49,11 @@ export class GroupColumn {
 
   showGlance(group, { status }) {
     const seen = glance(group), named = (each) => `${each.name} (${each.deliverers.join(" + ")})`;
-    const unowned = (each) => `${each.name} (${stillOwner(group, each)})`.replace(" (nobody)", "");
     this.glance.dataset.kind = seen.kind;
     const list = (all, text) => all.slice(0, 4).map(text).join(", ") + (all.length > 4 ? " …" : "");
     const texts = {
       alarm: () => `⚠ Split brain: ${several(seen.twice.length, "partition")} delivered by two members: ${list(seen.twice, named)}`,
-      notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, unowned)}`,
+      notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, (each) => each.name + (each.frozen ? ` (${each.frozen} is frozen)` : ""))}`,
       good: () => `✓ Each of ${several(group.partitions.length, "partition")} is delivered by one member`,
       idle: () => "The group is forming",
     };

@@ -59,10 +59,14 @@ export function apply(now, increment) {
   return true;
 }
 
-// Who has a partition that is not delivered, in words: a frozen member still believes to own what it had.
-export function stillOwner(group, { name }) {
-  const frozen = group.members.filter((each) => each.state === "frozen" && each.delivers.includes(name));
-  return frozen.length ? `${frozen.map((each) => each.name).join("+")} frozen` : "nobody";
+// Whether anything can be done; and to groups: not while they run again to where they are to be.
+export const isOpen = ({ status }) => status === "running";
+export const takesCommands = (game) => isOpen(game) && (!game.simulation || ["running", "paused"].includes(game.simulation.time));
+
+// How many more a group takes. The place of a member that was added is free again when it has ended.
+export function roomIn({ members, partitions }, { begun, limits }) {
+  const isTaken = ({ name, state }) => state !== "ended" || Number(name.slice(1)) <= begun.members;
+  return { members: limits.members - members.filter(isTaken).length, partitions: limits.partitions - partitions.length };
 }
 
 // What is to be seen at a glance: the worst first.
