@@ -71,8 +71,8 @@ def test_cell_that_was_left_out_is_empty() -> None:
     assert medians(panel) == [[40, 40], [None, 160]]
 
 
-def rendered(*axes: str, metrics: Sequence[str] = (), **counts: int) -> str:
-    data = data_of(plan_of(*axes, metrics=metrics, **counts), measured)
+def rendered(*axes: str, **counts: int) -> str:
+    data = data_of(plan_of(*axes, **counts), measured)
     out = io.StringIO()
     render_sweep(data, Console(file=out, width=100))
     return out.getvalue()
