@@ -255,6 +255,21 @@ def test_axe_finds_nothing(browser: Any, file: Path, width: dict[str, int], sche
         assert page.evaluate("document.documentElement.scrollWidth") <= width["width"]
 
 
+def test_on_a_phone_the_lanes_of_all_groups_follow_each_other(browser: Any, file: Path) -> None:
+    with opened(browser, file, viewport=PHONE) as page:
+        tops = [
+            page.locator(f'[data-part="{part}"]').nth(at).bounding_box()["y"]
+            for part in ("lanes", "counters")
+            for at in (0, 1)
+        ]
+        assert tops == sorted(tops)
+        assert tops[1] - tops[0] < PHONE["height"]
+        names = page.locator('[data-part="counters"]').evaluate_all(
+            "(all) => all.map((each) => getComputedStyle(each, '::before').content)"
+        )
+        assert names == ['"zookeeper"', '"eager"']
+
+
 def test_without_script_it_says_what_happened(browser: Any, file: Path) -> None:
     with visit(browser, file, java_script_enabled=False) as seen:
         assert "needs JavaScript" in seen.page.locator("noscript .banner").text_content()

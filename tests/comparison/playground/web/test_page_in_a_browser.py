@@ -223,6 +223,18 @@ def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any) -> None:
         assert page.locator(".lane-nows .doubt").text_content() == "nobody"
 
 
+def test_partition_whose_owner_is_frozen_is_not_hatched(browser: Any) -> None:
+    now = example_at(RUNNING)
+    still = messages.Interval(id=1, kind=messages.IntervalKind.NOBODY, member="m1", partition="t-0", from_ms=5000)
+    partition = messages.Partition(name="t-0", owner="m1", delivered=9, frozen="m1")
+    group = replace(now.groups[0], partitions=(partition,), intervals=(still,))
+    with served_game(replace(now, at_ms=50_000, groups=(group,))) as game, opened(browser, game.address) as page:
+        assert page.locator(".lane-plot .gap").count() == 0
+        assert page.locator(".lane-plot .on-gap").text_content() == "m1 is frozen"
+        assert page.locator(".lane-nows .doubt").text_content() == "m1 frozen"
+        assert "1 partition delivered by nobody: t-0 (m1 is frozen)" in page.locator(".glance").text_content()
+
+
 def test_times_stay_below_the_lanes_when_there_are_more_of_them(browser: Any) -> None:
     with served_game(example_at(TWO_DELIVER)) as game, opened(browser, game.address) as page:
         before = page.locator(".lane-plot").first.bounding_box()["height"]
