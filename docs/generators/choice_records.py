@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from docs.generators.pages import DOCS
+from docs.generators.records import lined
 
 RECORDS = DOCS / "which-design.json"
 SCENARIOS = ("rolling-restart", "join", "leave", "crash", "slow-member", "slow-listener", "split-brain")
@@ -87,9 +88,8 @@ def cases_of(runs: list[dict[str, Any]]) -> list[CaseRecord]:
 def write_records(result: Path, made: str) -> None:
     """From a run's `result.json`; one line for each case."""
     runs = [run for run in msgspec.json.decode(result.read_bytes())["runs"] if run["scenario"] in SCENARIOS]
-    lines = ",\n".join(msgspec.json.encode(case).decode() for case in cases_of(runs))
     command = msgspec.json.encode(COMMAND).decode()
-    RECORDS.write_text(f'{{"command":{command},"made":"{made}","cases":[\n{lines}\n]}}\n', encoding="utf-8")
+    RECORDS.write_text(f'{{"command":{command},"made":"{made}","cases":{lined(cases_of(runs))}}}\n', encoding="utf-8")
 
 
 def main() -> None:
