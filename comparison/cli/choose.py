@@ -112,8 +112,11 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
     if page is not None:
         from comparison.report.sweep.choice import choice_page
 
-        with whole_file(page) as file:
-            file.write_text(choice_page(found), encoding="utf-8")
+        try:
+            with whole_file(page) as file:
+                file.write_text(choice_page(found), encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFault(f"cannot write {page}: {error.strerror}. Choose another file") from error
     if form == "json":
         print_document(found)
     else:

@@ -83,6 +83,11 @@ def test_how_often_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'40' is not a number with /hour, /day, /week, /month, /year, such as 40/day" in capsys.readouterr().err
 
 
+def test_page_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("choose", "--html", "nowhere/choice.html") == Exit.USAGE
+    assert "cannot write nowhere/choice.html: No such file or directory. Choose another file" in capsys.readouterr().err
+
+
 @pytest.fixture
 def own_sweep(tmp_path: Path) -> Path:
     """Of one scenario in two designs; one is worse, and its name is an attempt to be more than text."""
