@@ -14,7 +14,7 @@ from comparison.choosing.costs import (
     STOPPED,
     slow_record,
 )
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _text(bounds: Bounds) -> str:
 
 
 def _range(bounds: Bounds) -> str:
-    return f"{brief(bounds.low)} to {brief(bounds.high)}"
+    return brief_range(bounds.low, bounds.high, " to ")
 
 
 def answering_command(events: Mapping[str, float], group: Group, designs: Sequence[str]) -> str:

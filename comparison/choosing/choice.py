@@ -6,8 +6,7 @@ for each partition, and repeats for each record a second. Between them the media
 of members and partitions.
 
 Runs with one seed come at one moment of the timers' intervals, whatever their size, and few seeds show few moments. So
-both bounds of each event move out by what an interval of heartbeats or commits makes of one member's share (`Margin`),
-and by the partitions that are left over where they do not divide evenly: these stop, or not, with every change.
+both bounds of each event move out by what an interval of heartbeats or commits makes of one member's share (`Margin`).
 Events add up, bound by bound; of the longest standstill the longest event counts. Nothing is extrapolated.
 """
 
@@ -193,23 +192,28 @@ class Chooser:
                 places.append(Cell(scenario, m, p))
         # A sum of weights may round beyond the runs.
         middle = min(max(middle, min(low)), max(high))
-        margin = self._margin(group, measure.margin, any_had_it=bool(max(high)))
+        margin = self._margin(group, measure.margin, max(high), one_by_one=scenarios[0][0] == ROLLING_RESTART)
         return _Part(Bounds(max(0.0, min(low) - margin), middle, max(high) + margin), places)
 
-    def _margin(self, group: Group, margin: Margin, *, any_had_it: bool) -> float:
-        """How far a range of one event reaches beyond its runs. What none of them repeated or stopped stays."""
-        partitions = ceil(group.partitions / group.members) + group.partitions % group.members
+    def _margin(self, group: Group, margin: Margin, highest: float, *, one_by_one: bool) -> float:
+        """How far a range of one event reaches beyond its runs. What none of them repeated or stopped stays.
+
+        `one_by_one`: the members change in turn, so that every partition has its moment.
+        """
+        partitions = ceil(group.partitions / group.members)
         # A standstill begins with a record that waits.
         moment_s = self._heartbeat_s + (group.partitions / self._rate if self._rate else 0.0)
         match margin:
             case Margin.INTERVAL:
                 return moment_s
             case Margin.PARTITIONS:
-                return moment_s * partitions
+                in_turn = min(self._heartbeat_s / 2 * group.partitions, highest) if one_by_one else 0.0
+                return moment_s * partitions + in_turn
             case Margin.RECORDS:
-                return self._commit_s * group.rate / group.members if any_had_it else 0.0
+                return self._commit_s * group.rate / group.members if highest else 0.0
             case Margin.STOPS:
-                return float(partitions) if any_had_it else 0.0
+                left_over = group.partitions % group.members if one_by_one else 0
+                return float(partitions + left_over) if highest else 0.0
             case Margin.REQUESTS:
                 return float(group.members)
 

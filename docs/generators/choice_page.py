@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.choosing.answer import choice_of
 from comparison.choosing.choice import Group, Tolerated
 from comparison.choosing.costs import STANDSTILL_IN_ALL, STOPPED, kept_costs
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 from docs.generators.choice_records import COLUMNS, DESIGNS, read_records
 from docs.generators.pages import DOCS, filled, markdown_table
 
@@ -77,7 +77,7 @@ def _week() -> str:
     rows = []
     for each in found.designs:
         bounds = [each.figures[metric].bounds for metric in (STOPPED, STANDSTILL_IN_ALL)]
-        cells = [f"{brief(b.middle)} ({brief(b.low)} to {brief(b.high)})" for b in bounds if b is not None]
+        cells = [f"{brief(b.middle)} ({brief_range(b.low, b.high, ' to ')})" for b in bounds if b is not None]
         rows.append((f"`{each.design}`", *cells))
     return markdown_table(("design", "partitions stopped in a week", "stood still, partition-s"), rows)
 

@@ -25,7 +25,7 @@ from comparison.report.sweep.choice_words import (
     runs_text,
     source_text,
 )
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -131,7 +131,7 @@ def _ranges(choice: Choice) -> Markup | None:
     for place, (design, bounds) in enumerate(found):
         y = 22 + _ROW * (place + 0.5)
         low, middle, high = (_LEFT + scale * value for value in (bounds.low, bounds.middle, bounds.high))
-        hint = f"{design}: about {brief(bounds.middle)}, {brief(bounds.low)} to {brief(bounds.high)}"
+        hint = f"{design}: about {brief(bounds.middle)}, {brief_range(bounds.low, bounds.high, ' to ')}"
         shapes.append(text(design, _LEFT - 8, y + 4, text_anchor="end", class_="lane"))
         shapes.append(line(_LEFT, y, _WIDTH - 20, y, class_="rail"))
         shapes.append(rect(low, y - 5, max(high - low, 2.0), 10, class_="range", hint=hint))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from comparison.choosing.choice import EVENTS
 from comparison.report.summaries.figures import MARKS, SIMULATED
 from comparison.results.outcomes import VerdictOutcome
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def figure_texts(figure: Figure) -> tuple[str, str]:
     """A figure's middle, and its range; or that nobody can say."""
     if figure.bounds is None:
         return CANNOT_SAY, ""
-    low, middle, high = (brief(value) for value in (figure.bounds.low, figure.bounds.middle, figure.bounds.high))
-    return middle, "" if low == high else f"{low}-{high}"
+    low, middle, high = figure.bounds.low, figure.bounds.middle, figure.bounds.high
+    return brief(middle), "" if brief(low) == brief(high) else brief_range(low, high)
 
 
 def runs_text(design: DesignCosts) -> str:
