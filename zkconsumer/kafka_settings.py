@@ -61,8 +61,7 @@ KAFKA_SETTINGS = (
         form=_ID,
         kafka={"0.8": "no default"},
         until=LAST_RELEASE,
-        advice="It is the name of a znode under /consumers. Two applications that both need every record need two "
-        "groups.",
+        advice="Two applications that both need every record need two groups: it names a znode under /consumers.",
         shown_by=_BY_HAND,
     ),
     Setting(
@@ -74,8 +73,10 @@ KAFKA_SETTINGS = (
         form=_ID,
         kafka={"0.8": None},
         until=LAST_RELEASE,
-        advice="Leave it unset. A process that is back under its id before its old session has ended waits for that "
-        "end, and two processes with one id block each other.",
+        advice=(
+            "Leave it unset: a process that is back before its old session has ended waits for that, and two "
+            "with one id block each other."
+        ),
         see=("registration.conflict", "group.instance.id"),
         source="KAFKA-992, KAFKA-1387",
         shown_by=f"{_BY_HAND} --set consumer.id=first",
@@ -86,9 +87,8 @@ KAFKA_SETTINGS = (
         1,
         "how long ZooKeeper waits for a silent member",
         advice=(
-            "Make it longer than the longest garbage collection pause, which otherwise costs the member its "
-            "partitions. The partitions of a dead member stand still for as long. ZooKeeper itself bounds it to 2 to "
-            "20 ticks."
+            "Make it longer than the longest garbage collection pause. A dead member's partitions stand still "
+            "for as long. ZooKeeper bounds it to 2 to 20 ticks."
         ),
         see=("rebalance.backoff.ms", "rebalance.max.retries", "session.timeout.ms"),
         shown_by="run crash --design zookeeper --set zookeeper.session.timeout.ms=6000 --set rebalance.backoff.ms=2000",
@@ -98,7 +98,7 @@ KAFKA_SETTINGS = (
         None,
         1,
         "timeout of the first connection; default: the session timeout",
-        advice="No reason to change it, unless ZooKeeper starts together with its consumers: then make it longer.",
+        advice="Make it longer if ZooKeeper starts together with its consumers.",
         see=("zookeeper.session.timeout.ms",),
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
@@ -116,9 +116,10 @@ KAFKA_SETTINGS = (
         None,
         0,
         "wait after each failed attempt; default: zookeeper.sync.time.ms",
-        advice="Choose it so that rebalance.max.retries times this is more than the session timeout, better by one "
-        "backoff, since the last try begins one backoff before the end. Otherwise a member gives up while a dead "
-        "one still owns its partitions.",
+        advice=(
+            "Make rebalance.max.retries times this more than the session timeout, by a backoff: otherwise a "
+            "member gives up while a dead one still owns its partitions."
+        ),
         see=("rebalance.max.retries", "zookeeper.session.timeout.ms", "fix.retry.when.free"),
         shown_by="run rebalance-failed --design zookeeper --set rebalance.backoff.ms=2000",
     ),
@@ -127,8 +128,10 @@ KAFKA_SETTINGS = (
         4,
         1,
         "attempts of a rebalance in all",
-        advice="It counts the first attempt too: 4 means 4 tries, not 5. Of 24 members that started at once, some gave "
-        "up with one try, and none with four (docs/sweeps.md).",
+        advice=(
+            "The first attempt counts: 4 means 4 tries. Of 24 members that started at once, some gave up with "
+            "one try, none with four (docs/sweeps.md)."
+        ),
         see=("rebalance.backoff.ms", "zookeeper.session.timeout.ms"),
         source="KAFKA-4228",
         shown_by="run rebalance-failed --design zookeeper --set rebalance.max.retries=40",
@@ -223,8 +226,8 @@ KAFKA_SETTINGS = (
         "retries of a commit to Kafka while closing; fetching offsets is retried forever",
         kafka={"0.8.2": 5},
         advice=(
-            "Raise it if a shutdown must not lose its commit while the broker that keeps the offsets is being "
-            "replaced; each retry prolongs the shutdown by offsets.channel.backoff.ms."
+            "Raise it if a shutdown must not lose its commit while the broker with the offsets is being "
+            "replaced; each retry prolongs it by offsets.channel.backoff.ms."
         ),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.commit.max.retries=1",
@@ -235,10 +238,7 @@ KAFKA_SETTINGS = (
         0,
         "wait before a retry of offsets in Kafka",
         kafka={"0.8.2": 1000},
-        advice=(
-            "Make it about as long as another broker needs to take the offsets over; a shorter one only repeats "
-            "requests that fail."
-        ),
+        advice=("Make it as long as another broker needs to take over; a shorter one only repeats requests that fail."),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.backoff.ms=200",
     ),
@@ -249,8 +249,8 @@ KAFKA_SETTINGS = (
         "timeout of requests to the broker that keeps the offsets",
         kafka={"0.8.2": 10_000},
         advice=(
-            "Lower it if a broker that hangs must not hold up commits for so long; if it is less than a busy broker "
-            "needs, commits are sent twice."
+            "Lower it if a broker that hangs must not hold up commits; below what a busy broker needs, "
+            "commits are sent twice."
         ),
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.socket.timeout.ms=3000",
@@ -270,8 +270,7 @@ KAFKA_SETTINGS = (
         doc="a pattern never matches __consumer_offsets",
         kafka={"0.8.2": True},
         until=LAST_RELEASE,
-        advice="No reason to change it: records of __consumer_offsets are the broker's own, in no application's "
-        "format.",
+        advice="No reason to change it: those records are in no application's format.",
         shown_by="consume --design zookeeper --group g --whitelist '.*' --set exclude.internal.topics=false",
     ),
     _integer(
@@ -317,8 +316,7 @@ KAFKA_SETTINGS = (
         1,
         "fetchers per broker",
         kafka={"0.8.1": 1},
-        advice="No reason to change it, unless one connection to a broker is the bottleneck: more of them share out "
-        "its partitions.",
+        advice="Raise it only if one connection to a broker is the bottleneck.",
         shown_by="run join --design zookeeper --set num.consumer.fetchers=2",
     ),
     _integer(
@@ -346,7 +344,7 @@ KAFKA_SETTINGS = (
         65_536,
         1,
         "receive buffer requested for connections to brokers",
-        advice="No reason to change it on one machine; raise it for a link with long round trips and much bandwidth.",
+        advice="Raise it only for links with long round trips and much bandwidth.",
         shown_by="run join --design zookeeper --set socket.receive.buffer.bytes=8192",
     ),
     Setting(

@@ -6,6 +6,7 @@ import textwrap
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from comparison.scenarios.plan.presets import PRESETS
 from comparison.scenarios.plan.setting_rows import BROKERS
 from kernel.designs import DESIGN_NAMES
 from kernel.settings import written
@@ -69,7 +70,7 @@ def of_whom(row: Row) -> str:
 
 
 def default_of(row: Row) -> str:
-    """Our default, why it is not Kafka's, and what runs set instead, if it is something else."""
+    """Our default, why it is not Kafka's, and what runs set instead, with all presets unless some are named."""
     default = text = written(row.setting.default)
     if row.setting.differs:
         text += f" ({row.setting.differs})"
@@ -77,7 +78,10 @@ def default_of(row: Row) -> str:
     for preset, values in row.in_runs.items():
         if set(values.values()) != {default}:
             by_values.setdefault(_values(values), []).append(preset)
-    runs = ", ".join(f"{values} with {' or '.join(presets)}" for values, presets in by_values.items())
+    runs = ", ".join(
+        f"{values} with {' or '.join(presets)}" if len(presets) < len(PRESETS) else values
+        for values, presets in by_values.items()
+    )
     return f"{text}; in a run {runs}" if runs else text
 
 

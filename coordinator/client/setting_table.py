@@ -118,10 +118,10 @@ _ALL = (
         "a member without heartbeats for this long is considered dead",
         kafka={"0.9": 30_000, "0.10.1": 10_000, "3.0": 45_000},
         advice=(
-            "Make it three heartbeats or more, within the brokers' bounds. With a shorter one, a dead member's "
-            "partitions stand still for less time; with a longer one, a pause or a lost link costs nobody its place. "
-            "Make it longer than the brokers' ZooKeeper session, so that the group outlives its coordinator, and for "
-            "static members longer than a restart takes."
+            "Make it three heartbeats or more, within the brokers' bounds. A dead member's partitions stand "
+            "still for as long, and a shorter pause costs nobody its place. Make it longer than the brokers' "
+            "ZooKeeper session, so that the group outlives its coordinator, and for static members longer "
+            "than a restart."
         ),
         see=("heartbeat.interval.ms", "group.min.session.timeout.ms", "max.poll.interval.ms", "group.instance.id"),
         source="KIP-62, KIP-735",
@@ -133,8 +133,8 @@ _ALL = (
         1,
         "time between two heartbeats",
         advice=(
-            "Make it a third of session.timeout.ms or less, so that a member survives two lost heartbeats. It may also "
-            "learn of a rebalance this much later. A value that is not below session.timeout.ms is refused."
+            "Make it a third of session.timeout.ms or less: a member survives two lost heartbeats. It may "
+            "learn of a rebalance this much later."
         ),
         see=("session.timeout.ms",),
         shown_by="run join --design eager --set heartbeat.interval.ms=300",
@@ -163,10 +163,10 @@ _ALL = (
         form="letters, digits, '.', '_' and '-', at most 249",
         kafka={"2.3": None},
         advice=(
-            "Use a name that outlives the process and that no other process has: the host's name or the pod's ordinal, "
-            "with a number for each consumer of a process. Do not use a random one (every restart would be a new "
-            "member), nor one from a shared file: in a classic group the newer process fences the older one, in "
-            "consumer the newer one is refused (UNRELEASED_INSTANCE_ID) until the older one is gone."
+            "Use a name that outlives the process and is no other's: the host's, or the pod's ordinal, with a "
+            "number for each consumer of a process. Not a random one (every restart is a new member), nor one "
+            "that processes share: in a classic group the newer fences the older, in consumer it is refused "
+            "(UNRELEASED_INSTANCE_ID)."
         ),
         see=("session.timeout.ms",),
         source="KIP-345",
@@ -190,15 +190,14 @@ _ALL = (
         name="partition.assignment.strategy",
         parse=_strategies,
         default=("range",),
-        doc="range, roundrobin, sticky, cooperative-sticky or a plug-in, in order of preference; or delayed alone; "
-        "Kafka's class names work too",
+        doc="the strategies that the member offers, the preferred one first; Kafka's class names work too",
         form="range, roundrobin, sticky, cooperative-sticky, a plug-in, or delayed alone",
         kafka={"0.9": "range", "3.0": "range,cooperative-sticky"},
         differs="a design under comparison offers one strategy; Kafka adds cooperative-sticky for a later migration",
         advice=(
-            "Prefer cooperative-sticky, if nothing speaks against it: only what moves is stopped. With Kafka's default "
-            "a group is still eager. All members need one in common: to change it, use two rolling restarts, the "
-            "first with both."
+            "Prefer cooperative-sticky: only what moves is stopped. With Kafka's default a group is still "
+            "eager. All members need one in common: to change it, use two rolling restarts, the first with "
+            "both."
         ),
         see=("scheduled.rebalance.max.delay.ms", "group.server.assignment.strategy"),
         source="KIP-54, KIP-429, KAFKA-13023",
@@ -222,8 +221,10 @@ _ALL = (
         "sticky.exact.partitions.max",
         EXACT_PARTITIONS_MAX,
         0,
-        "sticky and cooperative-sticky, members with different topics: groups with more partitions than this use a "
-        "faster algorithm than Kafka's (not a Kafka setting)",
+        (
+            "sticky and cooperative-sticky, members with different topics: groups with more partitions than "
+            "this use a faster algorithm than Kafka's"
+        ),
         kafka={},
         advice="No reason to change it, unless a leader's assignment must equal Kafka's in larger groups too.",
         shown_by="run mixed-subscriptions --design cooperative --set sticky.exact.partitions.max=0",
@@ -380,7 +381,7 @@ _ALL = (
         default=True,
         doc="patterns that members match do not match Kafka's own topics; those that the coordinator matches do",
         kafka={"0.10.0": True},
-        advice="No reason to change it: records of Kafka's own topics are in no application's format.",
+        advice="No reason to change it: those records are in no application's format.",
         shown_by="consume --design eager --group g --whitelist '.*' --set exclude.internal.topics=false",
     ),
     *TICKET_SETTINGS,

@@ -25,25 +25,28 @@ PAGE = DOCS / "checks.md"
 
 def page() -> str:
     """The page for the present table."""
-    checks = [_check(*check) for check in dict.fromkeys((each.name, each.decide) for each in CHECKS)]
+    by_kinds: dict[str, list[str]] = {}
+    for name, decide in dict.fromkeys((each.name, each.decide) for each in CHECKS):
+        rows = [each for each in CHECKS if each.name == name and each.decide is decide]
+        kinds = " and ".join(dict.fromkeys(each.kind.value for each in rows))
+        by_kinds.setdefault(kinds, []).append(_check(name, rows))
+    checks = ["\n".join([f"\n*{kinds.capitalize()}*\n", *lines]) for kinds, lines in by_kinds.items()]
     promises = [(each.name, each.meaning, ", ".join(each.checks)) for each in PROMISES]
     return filled(
         PAGE,
         {
-            "checks": "\n".join(checks),
+            "checks": "\n".join(checks).lstrip(),
             "promises": markdown_table(("promise", "kept if", "also broken by"), promises),
         },
     )
 
 
-def _check(name: str, decide: object) -> str:
-    rows = [each for each in CHECKS if each.name == name and each.decide is decide]
-    kinds = ", ".join(dict.fromkeys(each.kind.value for each in rows))
+def _check(name: str, rows: Sequence[Check]) -> str:
     by_scenarios: dict[str, list[str]] = {}
     for row in rows:
         by_scenarios.setdefault(_scenarios(row), []).extend(each for each in DESIGN_NAMES if row.is_about(each))
     where = "; ".join(f"{_listed(designs)}{scenarios}" for scenarios, designs in by_scenarios.items())
-    return f"- **{name}** ({kinds}): {summary_of(rows[0].decide)} *{where[0].upper()}{where[1:]}.*"
+    return f"- **{name}**: {summary_of(rows[0].decide)} *{where[0].upper()}{where[1:]}.*"
 
 
 def _listed(designs: Sequence[str]) -> str:
@@ -51,7 +54,9 @@ def _listed(designs: Sequence[str]) -> str:
     others = [f"`{each}`" for each in DESIGN_NAMES if each not in designs]
     if not others:
         return ""
-    return f"all but {others[0]}, " if len(others) == 1 else f"{', '.join(f'`{each}`' for each in designs)}, "
+    if len(others) <= 2:
+        return f"all but {' and '.join(others)}, "
+    return f"{', '.join(f'`{each}`' for each in designs)}, "
 
 
 def _scenarios(check: Check) -> str:

@@ -108,17 +108,6 @@ SHOWN: Mapping[str, str] = {
     "delete group": "DeleteGroups",
     "delete offset, subscribed": "OffsetDelete",
 }
-#: The request of a row, by how its name begins.
-APIS: Mapping[str, str] = {
-    "heartbeat": "ConsumerGroupHeartbeat",
-    "commit": "OffsetCommit",
-    "txn commit": "TxnOffsetCommit",
-    "classic join": "JoinGroup",
-    "classic heartbeat": "Heartbeat",
-    "classic leave": "LeaveGroup",
-    "delete group": "DeleteGroups",
-    "delete offset": "OffsetDelete",
-}
 
 
 @cache

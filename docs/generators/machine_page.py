@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from docs.generators import consumer_requests, machine_map, machine_picture
 from docs.generators import requests_by_state as requests
-from docs.generators.machine_picture import STAYS
 from docs.generators.machines import MEMBER_TABLES, events_of, listed, machines
 from docs.generators.pages import DOCS, FIGURES, filled, folded, markdown_table
-from docs.generators.requests_by_state import NO_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from docs.generators.machines import Machine, Move, State
+    from docs.generators.machines import Machine, State
     from docs.generators.requests_by_state import Answers
 
 PAGE = DOCS / "state-machines.md"
@@ -29,48 +28,54 @@ PAGE = DOCS / "state-machines.md"
 def page() -> str:
     """The page for the present tables."""
     places = {
-        "classic-answers": answers(requests.classic(), requests.APIS),
+        "classic-answers": answers(requests.classic()),
         "server-answers": answers(requests.server()),
-        "consumer-answers": answers(consumer_requests.answers(), consumer_requests.APIS),
+        "consumer-answers": answers(consumer_requests.answers()),
         "events": events(),
     }
     return filled(PAGE, places | {machine.name: figure(machine) for machine in machines()})
 
 
 def figure(machine: Machine) -> str:
-    """The picture; folded, the cards of the states, and the moves as a table."""
+    """The picture; folded, the cards of the states, and a table of them with the moves that lead there."""
     alt_text = f"{machine.title}: its {len(machine.states)} states and the moves between them"
-    states = markdown_table(("state", "what it is"), [(f"**{state.name}**", _is(state)) for state in machine.states])
-    moves = markdown_table(("leads to", "from", "when"), list(_rows(machine)))
-    cards = f"![{alt_text}, with every reason, as in the table below](diagrams/figures/machine-{machine.name}.svg)"
+    table = markdown_table(("state", "from", "when"), list(_rows(machine)))
+    cards = f"![{alt_text}, with every reason](diagrams/figures/machine-{machine.name}.svg)"
     shown = f"![{alt_text}, each with its main reason](diagrams/figures/map-{machine.name}.svg)"
-    return f"{shown}\n\n{folded('Every state and every reason', cards, moves, states)}"
+    return f"{shown}\n\n{folded('Every state and every reason', cards, table)}"
 
 
 def _is(state: State) -> str:
     says = f"{state.note}: {state.says}" if state.note else state.says
     asked = "; ".join(said for heading, said in state.facts if heading == "asks")
-    return f"{says}: {asked}" if asked else says
+    return f"**{state.name}**: {says}: {asked}" if asked else f"**{state.name}**: {says}"
 
 
 def _rows(machine: Machine) -> Iterable[tuple[str, str, str]]:
-    """The moves, those of the same states to the same one together."""
-    sources: dict[tuple[str, str], list[str]] = {}
+    """Each state, what it is, and what leads there from others; reasons of the same states are together."""
+    above = ""
     for target in machine.states:
+        sources: dict[str, list[str]] = {}
         for state in machine.states:
             for move in state.moves:
-                if move.target == target.name:
+                if move.target == target.name != state.name:
                     for reason in move.reasons or ("",):
-                        sources.setdefault((_target(state, move), reason), []).append(state.name)
-    together: dict[tuple[str, str], list[str]] = {}
-    for (to, reason), found in sources.items():
-        together.setdefault((to, ", ".join(found)), []).append(reason)
-    for (to, states), reasons in sorted(together.items(), key=lambda each: each[0][0] == STAYS):
-        yield to, states, listed([_marked(each) for each in reasons])
+                        sources.setdefault(reason, []).append(state.name)
+        together: dict[str, list[str]] = {}
+        for reason, found in sources.items():
+            together.setdefault(_named(machine, target, found) if reason or found != [above] else "", []).append(reason)
+        said = _is(target)
+        for states, reasons in (together or {"–": [""]}).items():
+            yield said, states, listed([_marked(each) for each in reasons])
+            said = ""
+        above = target.name
 
 
-def _target(state: State, move: Move) -> str:
-    return STAYS if move.target == state.name else move.target
+def _named(machine: Machine, target: State, states: Sequence[str]) -> str:
+    """The states, or all others but some, whichever is shorter."""
+    others = [state.name for state in machine.states if state is not target and state.name not in states]
+    but = f"all but {', '.join(others)}" if others else "all others"
+    return but if len(others) + 2 < len(states) else ", ".join(states)
 
 
 def _marked(reason: str) -> str:
@@ -78,20 +83,34 @@ def _marked(reason: str) -> str:
     return re.sub(r"^[A-Z]\w*[a-z]\w*(?=$|: )", r"`\g<0>`", reason)
 
 
-def answers(found: Answers, apis: Mapping[str, str] | None = None) -> str:
-    """Every request in every state, those with the same answers together; below their API, if their names tell it."""
-    states = list(next(iter(found.rows.values())))
-    assert states[0] == NO_GROUP
+def answers(found: Answers) -> str:
+    """Every request in every state, those with the same answers together. Before the table stands what it leaves out:
+    the most frequent refusal, and a state that answers nearly everything alike.
+    """
+    rows = found.rows
+    usual = _most_frequent(answer for row in rows.values() for answer in row.values() if answer.isupper())
+    said, states = [f"An empty cell is {_answer(usual)}."], []
+    for state in next(iter(rows.values())):
+        alike = _most_frequent(row[state] for row in rows.values())
+        others: dict[str, list[str]] = {}
+        for request, row in rows.items():
+            if row[state] != alike:
+                others.setdefault(row[state], []).append(f"*{request}*")
+        if sum(map(len, others.values())) * 5 > len(rows):
+            states.append(state)
+            continue
+        but = "; ".join(f"{_answer(answer)} to {'; '.join(requests_)}" for answer, requests_ in others.items())
+        said.append(f"In {state} everything is answered {_answer(alike)}, but {but}.")
     together: dict[tuple[str, ...], list[str]] = {}
-    for request, row in found.rows.items():
-        api = "" if apis is None else requests.api_of(request, apis)
-        together.setdefault((api, *(_answer(row[state]) for state in states)), []).append(request)
-    rows = []
-    for (api, *told), names in together.items():
-        if api and not any(row[0] == f"**{api}**" for row in rows):
-            rows.append((f"**{api}**", *("" for _ in states)))
-        rows.append(("; ".join(names), *told))
-    return folded("Every request in every state", markdown_table(("request", *states), rows))
+    for request, row in rows.items():
+        told = ("" if row[state] == usual else _answer(row[state]) for state in states)
+        together.setdefault(tuple(told), []).append(request)
+    table = markdown_table(("request", *states), [("; ".join(names), *told) for told, names in together.items()])
+    return folded("Every request in every state", " ".join(said), table)
+
+
+def _most_frequent(answers_: Iterable[str]) -> str:
+    return Counter(answers_).most_common(1)[0][0]
 
 
 def _answer(said: str) -> str:

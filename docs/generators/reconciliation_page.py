@@ -96,14 +96,22 @@ def _words(rows: Iterable[Row]) -> str:
 
 
 def story_table(rows: Sequence[Row]) -> str:
-    """A story; the last column says who has what. What no step changes is left out."""
-    shown = [("step", "what happens", "sent", "answered", "the member then", "who has what")]
+    """A story; the last column says who has what, where that changes. What no step changes is left out."""
+    shown = [("step", "what happens", "sent", "answered", "the member then", "who then has what")]
     for number, row in enumerate(rows, start=1):
         who = f"{row.who}: {row.state or 'not in the group'}" if row.who else ""
         shown.append((str(number), row.says, row.sent, _answer(row.answered), who, owned(row.owners)))
     changing = [column for column in zip(*shown, strict=True) if len({*column[1:]}) > 1]
     headings, *steps = zip(*changing, strict=True)
-    return markdown_table(headings, steps)
+    return markdown_table(headings, _last_when_new(steps))
+
+
+def _last_when_new(steps: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """The last cell only where it differs from the one above."""
+    above = ""
+    for *others, last in steps:
+        yield *others, "" if last == above else last
+        above = last
 
 
 def _answer(answered: str) -> str:
@@ -121,11 +129,8 @@ def owned(owners: Sequence[Owner]) -> str:
 
 
 def migration_table() -> str:
-    rows = [
-        (str(number), step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group)
-        for number, step in enumerate(migration(), start=1)
-    ]
-    return markdown_table(("step", "what happens", "sent", "answered", "the group then"), rows)
+    rows = [(step.says, f"{step.who}: {step.sent}", _answer(step.answered), step.group) for step in migration()]
+    return markdown_table(("what happens", "sent", "answered", "the group then"), _last_when_new(rows))
 
 
 def records_table() -> str:

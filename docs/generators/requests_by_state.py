@@ -61,21 +61,6 @@ CLASSIC_SHOWN = {
     "delete group": "DeleteGroups",
     "delete offset, subscribed": "OffsetDelete",
 }
-#: The request of a row, by how its name begins.
-APIS = {
-    "join": "JoinGroup",
-    "sync": "SyncGroup",
-    "heartbeat": "Heartbeat",
-    "leave": "LeaveGroup",
-    "commit": "OffsetCommit",
-    "txn commit": "TxnOffsetCommit",
-    "delete group": "DeleteGroups",
-    "delete offset": "OffsetDelete",
-}
-
-
-def api_of(row: str, apis: Mapping[str, str] = APIS) -> str:
-    return next(api for begins, api in apis.items() if row.startswith(begins))
 
 
 @cache

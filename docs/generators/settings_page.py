@@ -17,7 +17,7 @@ from kernel.designs import DESIGN_NAMES
 from kernel.settings import written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from pathlib import Path
 
     from comparison.scenarios.plan.setting_rows import Row
@@ -56,34 +56,50 @@ def _heading(row: Row) -> str:
 def _part(of_part: list[Row], names: Counter[str]) -> str:
     first = of_part[0]
     designs = [design for design in DESIGN_NAMES if any(design in row.designs for row in of_part)]
-    whose = "" if first.part == BROKERS else f"Of {_quoted(designs)}."
-    entries = (_entry(row, row.designs == tuple(designs), names) for row in of_part)
-    return "\n\n".join(filter(None, [f"### {_heading(first)}", whose, *entries]))
+    eras = Counter(_era(row) for row in of_part if _is_same(row))
+    usual = next((era for era, count in eras.items() if count * 2 > eras.total() > 2), "")
+    said = [] if first.part == BROKERS else [f"Of {_quoted(designs)}."]
+    said += [f"Where nothing is said of Kafka, its default is the same, {usual}."] if usual else []
+    near = {row.setting.name for row in of_part}
+    entries = (_entry(row, row.designs == tuple(designs), names, near, usual) for row in of_part)
+    return "\n\n".join(filter(None, [f"### {_heading(first)}", " ".join(said), *entries]))
 
 
-def _entry(row: Row, of_all: bool, names: Counter[str]) -> str:
+def _entry(row: Row, of_all: bool, names: Counter[str], near: Container[str], usual: str) -> str:
+    """What a setting does, its defaults, and what to choose, with those of other parts that belong to it."""
     setting = row.setting
-    only = "" if of_all else f"It matters only in {_quoted(row.designs)}."
+    only = "" if of_all else f"Only of {_quoted(row.designs)}."
     says = " ".join(filter(None, (only, sentence(setting.doc))))
     mentioned = {name["name"] for name in _NAME.finditer(f"{says} {setting.advice}")}
-    others = [name for name in setting.see if name not in mentioned]
+    others = [name for name in setting.see if name not in mentioned and name not in near]
     advice = setting.advice + (f" See also {in_words(others)}." if others else "")
     says, advice = (_NAME.sub(lambda name: _link(name, names), text) for text in (says, advice))
     lines = (
         textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
-        for text in (f"{says} {_facts(row)}", advice)
+        for text in (f"{says} {_facts(row, usual)}", advice)
     )
     return "\n\n".join([f"#### `{setting.name}`", *lines])
 
 
-def _facts(row: Row) -> str:
-    """Default, values, Kafka's defaults, and where they come from."""
-    setting, history = row.setting, row.history
-    era = " ".join(sorted(row.era.split(), key="Kafka".__ne__))
-    same = len(history) == 1 and history[0][1] == written(setting.default)
-    kafka = (f"Same in {era}" if same else f"Kafka: {kafka_of(row)}") if history else "Ours"
+def _facts(row: Row, usual: str) -> str:
+    """Default, values, Kafka's defaults if they are not the usual ones of the part, and where they come from."""
+    setting = row.setting
+    if _is_same(row):
+        kafka = "" if _era(row) == usual else f"Same in Kafka {_era(row)}"
+    else:
+        kafka = f"Kafka: {kafka_of(row)}" if row.history else "Ours"
     values = "" if _PLAIN.fullmatch(setting.allowed) or setting.allowed in setting.doc else f"Values: {setting.allowed}"
     return "*" + ". ".join(filter(None, (f"Default {default_of(row)}", values, kafka, setting.source))) + ".*"
+
+
+def _is_same(row: Row) -> bool:
+    """Kafka has always had our default."""
+    return len(row.history) == 1 and row.history[0][1] == written(row.setting.default)
+
+
+def _era(row: Row) -> str:
+    """As `since 0.9`."""
+    return row.era.replace("Kafka ", "")
 
 
 def _quoted(designs: Sequence[str]) -> str:

@@ -42,6 +42,11 @@ _OF = (
     "stage, change or fault until the members are stopped; or of the *changes* in that, each until the next one. A "
     "name ends in its unit, `_ms` or `_s` (`_partition_s`: seconds summed over partitions); other figures are counts."
 )
+#: What all figures of a bystander are, whose names say the rest.
+_BYSTANDERS = (
+    "how long an uninvolved client's get or set on the same ZooKeeper took before and during the changes: the median "
+    "(p50) and the 99th percentile"
+)
 #: In every table.
 RUN_NAMES = tuple(column.name for column in RUN_COLUMNS)
 _PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int64())]))
@@ -248,7 +253,8 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
         if field not in shared or (name, field) in columns.OF_KIND:
             column = columns.OF_KIND.get((name, field), columns.FIELDS[field])
             column = column._replace(null=column.null if field in kind.optional else "")
-            lines.append(f"- {shown} ({_typed(type_.value, column)}): {_said(column, words)}\n")
+            typed = _typed(type_.value, column)
+            lines.append(f"- {shown}{f' ({typed})' if typed else ''}: {_said(column, words)}\n")
         elif words:
             lines.append(f"- {shown}: {words}\n")
         else:
@@ -257,7 +263,9 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
 
 
 def _typed(type_: str, column: Column) -> str:
-    return f"{type_}, {column.unit}" if column.unit else type_
+    """The type and the unit; '' for a text."""
+    typed = f"{type_}, {column.unit}" if column.unit else type_
+    return "" if typed == _TYPES[pa.string()] else typed
 
 
 def _said(column: Column, words: str = "") -> str:
@@ -270,13 +278,16 @@ def _fields(fields: Mapping[str, Type], meanings: Mapping[str, Column]) -> str:
     return _table("field", ((name, type_.value, meanings[name]) for name, type_ in fields.items()))
 
 
-def _columns(schema: pa.Schema, meanings: Mapping[str, Column]) -> str:
+def _columns(schema: pa.Schema, meanings: Mapping[str, Column], key: Container[str] = ()) -> str:
     named = ((FILE_NAMES.get(field.name, field.name), _TYPES[field.type]) for field in schema)
-    return _table("column", ((name, type_, meanings[name]) for name, type_ in named))
+    return _table("column", ((name, type_, meanings[name]) for name, type_ in named), key)
 
 
-def _table(what: str, rows: Iterable[tuple[str, str, Column]]) -> str:
-    shown = [(f"`{name}`", _typed(type_, column), _said(column)) for name, type_, column in rows]
+def _table(what: str, rows: Iterable[tuple[str, str, Column]], key: Container[str] = ()) -> str:
+    shown = [
+        (f"**`{name}`**" if name in key else f"`{name}`", _typed(type_, column), _said(column))
+        for name, type_, column in rows
+    ]
     return markdown_table((what, "type", "meaning"), shown) + "\n"
 
 
@@ -285,7 +296,7 @@ def tables_page() -> str:
     parts = [_columns(pa.schema(RUN_COLUMNS), columns.RUN)]
     for name, table in TABLES.items():
         own = pa.schema([column for column in table.schema if column.name not in RUN_NAMES])
-        parts += _section(name, table._replace(schema=own, key=("run_id", *table.key)), 2)
+        parts += _section(name, table._replace(schema=own), 2)
     parts += [_events(), _SWEEP_HEAD]
     for name, table in SWEEP_TABLES.items():
         parts += _section(name, table, 3)
@@ -293,10 +304,9 @@ def tables_page() -> str:
 
 
 def _section(name: str, table: Table, level: int) -> list[str]:
-    key = ", ".join(f"`{each}`" for each in table.key)
     return [
-        f"{'#' * level} {name}\n\n`tables/{table.files}`. {table.row} Key: {key}.\n",
-        _columns(table.schema, columns.TABLES[name]),
+        f"{'#' * level} {name}\n\n{table.row}\n",
+        _columns(table.schema, columns.TABLES[name], table.key),
         f"```sql\n{table.query}\n```\n",
     ]
 
@@ -307,8 +317,8 @@ def _events() -> str:
     return "\n".join(
         [
             "## Events\n\n`tables/events/kind=<kind>/*.parquet`: a table for each kind of event that the runs have. "
-            "One row per event. Key: `run_id`, `file`, `seq`.\n",
-            _columns(own, columns.EVENT),
+            "One row per event; with `seq`, the file's name is its key.\n",
+            _columns(own, columns.EVENT, ("file",)),
             "The other columns are the fields of [the kind](trace-format.md#kinds) and of [every "
             "event](trace-format.md#every-event), without `ns` and `kind`. Where a field's name would need quotes in "
             f"SQL, the column has another one: {renamed}. Fields of the type `detail` are JSON, as text. A kind that "
@@ -322,7 +332,12 @@ def _events() -> str:
 def _metrics() -> str:
     parts = [f"## Metrics by name\n\n{_OF}\n"]
     for of in dict.fromkeys(metric.of for metric in METRICS.values()):
-        rows = [(f"`{name}`", metric.meaning) for name, metric in METRICS.items() if metric.of is of]
+        meanings: dict[str, list[str]] = {}
+        for name, metric in METRICS.items():
+            if metric.of is of:
+                meaning = _BYSTANDERS if name.startswith("bystander_") else metric.meaning
+                meanings.setdefault(meaning, []).append(f"`{name}`")
+        rows = [(", ".join(names), meaning) for meaning, names in meanings.items()]
         parts.append(f"### Of the {of.value}\n\n{markdown_table(('metric', 'meaning'), rows)}\n")
     return "\n".join(parts)
 

@@ -93,7 +93,7 @@ _OWN = (
         valid=in_range(1),
         kafka={"0.8": None},
         until=_UNTIL,
-        advice="No reason to change it, unless ZooKeeper starts together with its consumers: then make it longer.",
+        advice="Make it longer if ZooKeeper starts together with its consumers.",
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
     Setting(

@@ -149,7 +149,7 @@ _CONSUMER_GROUPS = (
         "the most members of a consumer group",
         low=1,
         kafka={"3.5": INT_MAX},
-        advice="A bound for applications that start consumers in a loop; a group that has fewer is not affected.",
+        advice="A bound for applications that start consumers in a loop.",
         see=("group.max.size",),
         source="KIP-848",
         shown_by=f"{_START} group.consumer.max.size=2",
@@ -205,8 +205,8 @@ GROUP_SETTINGS = (
         "how long an empty group of the classic protocol waits for more members",
         kafka={"0.11": 3_000},
         advice=(
-            "Make it about as long as all members take to start: that is one rebalance, instead of one for each that "
-            "comes later. It begins anew with each member, up to max.poll.interval.ms; a group of one pays it too. 0 "
+            "Make it as long as all members take to start: one rebalance then, instead of one for each that "
+            "comes later. Each member prolongs it, up to max.poll.interval.ms; a group of one waits, too. 0 "
             "in tests."
         ),
         see=("fix.quiet.ms",),
@@ -218,8 +218,10 @@ GROUP_SETTINGS = (
         6_000,
         "the shortest session that a member may ask for",
         kafka={"0.9": 6_000},
-        advice="Lower it before you lower a member's session.timeout.ms: otherwise its JoinGroup is refused "
-        "(INVALID_SESSION_TIMEOUT).",
+        advice=(
+            "Lower it before a member's session.timeout.ms: otherwise its JoinGroup is refused "
+            "(INVALID_SESSION_TIMEOUT)."
+        ),
         see=("session.timeout.ms", "group.max.session.timeout.ms"),
         shown_by="run crash --design eager --set session.timeout.ms=2000 --set heartbeat.interval.ms=500 "
         "--set group.min.session.timeout.ms=2000",
@@ -250,7 +252,7 @@ GROUP_SETTINGS = (
         "group.member.metadata.max.bytes",
         0,
         "the largest ids and subscriptions of one member, in bytes; 0 is half of message.max.bytes",
-        advice="No reason to change it, unless members subscribe to thousands of topics; what is larger is refused.",
+        advice="Raise it only if members subscribe to thousands of topics; what is larger is refused.",
         see=("message.max.bytes", "group.metadata.max.bytes"),
         shown_by=f"{_START} group.member.metadata.max.bytes=1000",
     ),

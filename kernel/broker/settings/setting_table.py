@@ -81,10 +81,7 @@ _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
     },
     "log.retention.bytes": {
         "kafka": {"0.8": -1},
-        "advice": (
-            "Leave it at -1, unless the disk is small: what is deleted before a group has read it is lost to that "
-            "group."
-        ),
+        "advice": ("Leave it at -1 unless the disk is small: what a group has not read yet is lost to it."),
         "form": "a number; -1 for no limit",
     },
     "log.retention.ms": {
@@ -140,9 +137,8 @@ _NETWORK = (
         valid=_listener_problem,
         form=_ADDRESS,
         kafka={"0.9": None, "3.0": "PLAINTEXT://:9092"},
-        differs="then host.name and port say where to listen: on 127.0.0.1 only, since the machine may be shared",
-        advice="Leave it unset and choose only a port. Nothing is encrypted and nobody has to log in, which is why "
-        "the host must be a loopback address.",
+        differs="host.name and port say where: on 127.0.0.1 only, since the machine may be shared",
+        advice="Leave it unset and choose a port: nothing is encrypted, and nobody has to log in.",
         shown_by=f"{_START} listeners=PLAINTEXT://127.0.0.1:9093",
     ),
     Setting(
@@ -153,8 +149,7 @@ _NETWORK = (
         valid=_listener_problem,
         form=_ADDRESS,
         kafka={"0.9": None},
-        advice="Leave it unset, unless clients have to go through a proxy or a forwarded port: they are sent to "
-        "this address, wherever they first connected to.",
+        advice="Set it only if clients have to go through a proxy or a forwarded port.",
         shown_by=f"{_START} advertised.listeners=PLAINTEXT://127.0.0.1:19092",
     ),
     _number(
@@ -193,7 +188,7 @@ _NETWORK = (
         "bytes of requests held by all connections together; at least socket.request.max.bytes",
         low=1,
         kafka={"1.0": -1},
-        differs="Kafka has no limit unless one is set; without one, a few clients fill a shared machine's memory",
+        differs="Kafka has no limit; a few clients could fill a shared machine's memory",
         advice="Raise it if producers with large batches wait for each other: beyond it, the broker reads no "
         "further until requests are answered.",
         see=("socket.request.max.bytes",),
@@ -203,7 +198,7 @@ _NETWORK = (
     _number(
         "queued.max.response.bytes",
         RESPONSES_BYTES_MAX,
-        "bytes of responses not yet read by clients, of all connections together (not Kafka's)",
+        "bytes of responses not yet read by clients, of all connections together",
         low=1,
         advice="No reason to change it: beyond it, the broker reads no further requests until clients have read "
         "their responses.",
@@ -224,10 +219,7 @@ _NETWORK = (
         "idle connections are closed after this time",
         low=-1,
         kafka={"0.8.2": 600_000},
-        advice=(
-            "Make it longer than clients are silent, for example producers with nothing to send; a client that is cut "
-            "off connects again."
-        ),
+        advice=("Make it longer than producers may have nothing to send; a client that is cut off connects again."),
         shown_by=f"{_JOIN} connections.max.idle.ms=5000",
     ),
     _text(
@@ -264,8 +256,7 @@ _NETWORK = (
         until=_BEFORE_4,
         differs="where Kafka takes the session timeout: the same value",
         advice=(
-            "Make it longer if ZooKeeper is started together with the brokers; a broker that cannot reach it ends with "
-            "an error."
+            "Make it longer if ZooKeeper starts together with the brokers; one that cannot reach it ends with an error."
         ),
         shown_by=f"{_START} zookeeper.connection.timeout.ms=3000",
     ),
