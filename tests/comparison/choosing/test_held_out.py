@@ -55,9 +55,6 @@ HELD_OUT: Mapping[str, HeldOut] = MappingProxyType(
             partitions=60,
             events={"deploys": 1, "crashes": 1, "leaves": 1},
         ),
-        "a deploy of members that have three or four partitions": HeldOut(
-            held_out("uneven-deploy", RestartEach()), members=7, partitions=27, events={"deploys": 1}
-        ),
         "a join while a record takes three seconds": HeldOut(
             held_out("slow-join", *slow_join(3000)),
             members=6,
