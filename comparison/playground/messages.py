@@ -1,7 +1,6 @@
 """What the game says to the page: a snapshot and increments. What the page says is in `commands.py`.
 
 Everything is a msgspec struct, sent as JSON. The types of a union are distinguished by its field `type`.
-
 The page first gets a `Snapshot`, which has everything, and then each `Increment`, numbered by `seq` without a gap, with
 the changes since the one before. `comparison.playground.applying` applies one to the other, as the page does. A page
 that has missed some gets a new snapshot. All times are `at_ms`: milliseconds since the game began, on one clock for all
@@ -69,6 +68,7 @@ class Partition(Struct, frozen=True, kw_only=True):
     name: str  #: orders-3
     owner: str = ""  #: the member that the authority names, or ''
     deliverers: tuple[str, ...] = ()  #: members that deliver it, sorted; a frozen one delivers nothing
+    frozen: str = ""  #: the member that has it and is frozen, while nobody delivers it
     end: int = 0  #: the log's end
     delivered: int = 0  #: the next offset that nobody delivered yet
     committed: int = 0  #: the offset in the authority's keeping
@@ -167,7 +167,7 @@ class IntervalKind(StrEnum):
     PHASE = "phase"  #: `member` is in the phase `label` of a rebalance
     FAULT = "fault"  #: `member` suffers the fault `label`: freeze, cut, slow
     UNNAMED = "unnamed"  #: the authority names nobody any more for `partition`
-    NOBODY = "nobody"  #: nobody delivers `partition` any more
+    NOBODY = "nobody"  #: nobody delivers `partition` any more; `member` has it and is frozen, if there is one
     BOTH = "both"  #: several deliver `partition`: `member` names all of them
     ACT = "act"  #: a moment: `label` was done to `member` (all of them), or has come of it; `text` says it
 

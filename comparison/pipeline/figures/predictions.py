@@ -91,8 +91,8 @@ def _zookeeper(
 def _coordinated(
     design: str, observed: ObservedChange, counts: WindowCounts, parameters: Mapping[str, Any]
 ) -> tuple[Mapping[str, model.Prediction], Mapping[str, int]]:
-    if observed.change not in (*group_model.MODELLED, model.GROWTH) or observed.members is None:
-        return {}, {}
+    if observed.change not in (*group_model.MODELLED, model.GROWTH) or not observed.members:
+        return {}, {}  # a group that nobody is left in rebalances no more
     owners = observed.owners or ()
     late = counts.sum("request_answered", where=lambda count: (count.name, count.outcome) == LATE_SYNC) > 0
     had = [each for each in owners if each.before is not None]

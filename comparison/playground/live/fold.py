@@ -12,11 +12,12 @@ The events are those of the trace, in the order of their times, and three more k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from comparison.ownership.cover import Cover
+from comparison.ownership.fold import Key
 from comparison.playground import messages
 from comparison.playground.live.counting import Counting
 from comparison.playground.live.feed import Fact, Feed
@@ -80,7 +81,7 @@ class GroupFold:
         if is_member and event.get("member") and str(event["member"]) not in self._roster.places:
             self._roster.places[str(event["member"])] = member
             # The authority may have named it before it said its first word.
-            self._ownership.look_named(at_ms, self._roster.place)
+            self._ownership.know(self._roster.place)
         if handler := self._handlers.get(str(event["kind"])):
             handler(at_ms, event)
 
@@ -142,6 +143,7 @@ class GroupFold:
             name=name,
             owner=self._ownership.named.get(name, ""),
             deliverers=self._ownership.deliverers(name),
+            frozen=self._ownership.frozen(name),
             end=counting.ends.get(name, 0),
             delivered=counting.delivered.get(name, 0),
             committed=counting.committed.get(name, 0),
@@ -163,8 +165,9 @@ class GroupFold:
 
     # -- the authority ----------------------------------------------------------------------------------------
 
-    def named(self, at_ms: float, _event: Event) -> None:
-        self._ownership.look_named(at_ms, self._roster.place)
+    def named(self, at_ms: float, event: Any) -> None:
+        key = Key(event["group"], event["topic"], event["partition"])
+        self._ownership.look_named(at_ms, key, self._roster.place)
 
     def group_member_joined(self, _at_ms: float, event: Event) -> None:
         self._admitted[str(event["id"])] = None

@@ -63,8 +63,18 @@ class Lanes:
         """An open interval is another member's."""
         known = self._open.pop((kind, member, partition), None)
         if known is not None:
-            renamed = replace(known, member=now, style=style_of(now))
+            renamed = replace(known, member=now, style=known.style and style_of(now))
             self._open[kind, now, partition] = self._changed[known.id] = renamed
+
+    def leave_to(self, member: str, at_ms: float, partition: str) -> None:
+        """Nobody delivers a partition, if so, because this member has it and is frozen; or nobody has it: ''."""
+        known = next(iter(self._having(_KIND.NOBODY, partition)), None)
+        if known is not None and known.member != member:
+            if known.from_ms == int(at_ms):
+                self.rename(_KIND.NOBODY, known.member, member, partition=partition)
+            else:
+                self._end((_KIND.NOBODY, known.member, partition), at_ms)
+                self._add(_KIND.NOBODY, member, at_ms, partition=partition)
 
     def close_all(self, kind: _KIND, member: str, at_ms: float) -> None:
         """Close all intervals of this kind that a member has open."""

@@ -31,7 +31,7 @@ def place_of(process: str) -> str:
     return process.partition(".")[0]
 
 
-def _name(key: Key) -> str:
+def _text(key: Key) -> str:
     return f"{key.topic}-{key.partition}"
 
 
@@ -55,10 +55,11 @@ class LiveOwnership:
         self._ownership = ownership
         self._lanes = lanes
         self._feed = feed
-        self._silent: set[str] = set()  #: processes that are frozen or have ended
+        self._silent: dict[str, bool] = {}  #: processes that are frozen or have ended -> whether they are frozen
         self._by_process: dict[str, tuple[str, ...]] = {}  #: what each believes; until the next look
         self._owners: dict[str, str] = {}  #: partition -> owner, by the authority's own name for it
         self._delivering: dict[str, tuple[str, ...]] = {}
+        self._frozen: dict[str, str] = {}  #: partition -> who has it and is frozen, while nobody delivers it
         self._two: dict[str, _Since] = {}
         self._nobody: dict[str, _Since] = {}
 
@@ -67,24 +68,27 @@ class LiveOwnership:
     def deliverers(self, partition: str) -> tuple[str, ...]:
         return self._delivering.get(partition, ())
 
+    def frozen(self, partition: str) -> str:
+        return self._frozen.get(partition, "")
+
     def believed_by(self, process: str) -> tuple[str, ...]:
         """What a process believes to own, frozen or not, in order."""
         if process not in self._by_process:
             believed = self._ownership.believed.items()
-            owned = {_name(key) for key, units in believed if any(unit.process == process for unit in units)}
+            owned = {_text(key) for key, units in believed if any(unit.process == process for unit in units)}
             self._by_process[process] = tuple(sorted(owned, key=natural))
         return self._by_process[process]
 
     # -- what happens -----------------------------------------------------------------------------------------
 
-    def silence(self, at_ms: float, process: str, why: str) -> None:
+    def silence(self, at_ms: float, process: str, why: str, *, is_frozen: bool = False) -> None:
         """A process is frozen, or has ended."""
-        self._silent.add(process)
+        self._silent[process] = is_frozen
         self.look(at_ms, why)
 
     def hear(self, at_ms: float, process: str) -> None:
         """A process has started, or goes on."""
-        self._silent.discard(process)
+        self._silent.pop(process, None)
         self.look(at_ms)
 
     def look(self, at_ms: float, why: str = RELEASED) -> None:
@@ -92,35 +96,39 @@ class LiveOwnership:
         self.advance(at_ms)
         self._by_process.clear()
         for key, units in sorted(self._ownership.believed.items()):
-            partition, before = _name(key), self.deliverers(_name(key))
+            partition, before = _text(key), self.deliverers(_text(key))
             now = tuple(sorted({place_of(unit.process) for unit in units if unit.process not in self._silent}))
-            if now == before:
+            still = [place_of(unit.process) for unit in units if self._silent.get(unit.process)]
+            frozen = min(still, key=natural) if still and not now else ""
+            if (now, frozen) == (before, self.frozen(partition)):
                 continue
-            self._delivering[partition] = now
+            self._delivering[partition], self._frozen[partition] = now, frozen
             self.changed.add(partition)
             for member in set(before).difference(now):
                 self._lanes.close(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
             for member in sorted(set(now).difference(before)):
                 self._lanes.open(messages.IntervalKind.DELIVERING, member, at_ms, partition=partition)
+            self._lanes.leave_to(frozen, at_ms, partition)
             self._nobody_or_two(at_ms, partition, before, now, why)
 
-    def look_named(self, at_ms: float, known_as: Callable[[str], str]) -> None:
-        """The authority may name others now, or some of those whom it names be known under another name."""
-        owners = {_name(key): each.owner for key, each in self._ownership.named.items()}
-        for partition in sorted(self._owners.keys() | owners):
-            owner, before = owners.get(partition, ""), self.named.get(partition, "")
-            now = known_as(owner) if owner else ""
-            if now == before:
-                continue
-            if owner == self._owners.get(partition):
+    def look_named(self, at_ms: float, key: Key, known_as: Callable[[str], str]) -> None:
+        """The authority may name somebody else for a partition now."""
+        partition, named = _text(key), self._ownership.named.get(key)
+        owner = self._owners[partition] = named.owner if named else ""
+        before, now = self.named.get(partition, ""), known_as(owner) if owner else ""
+        if now != before:
+            self._lanes.close(messages.IntervalKind.NAMED, before, at_ms, partition=partition)
+            if now:
+                self._lanes.open(messages.IntervalKind.NAMED, now, at_ms, partition=partition)
+            self._name(partition, now)
+
+    def know(self, known_as: Callable[[str], str]) -> None:
+        """Some of those whom the authority names may be known under another name now."""
+        for partition, owner in self._owners.items():
+            before, now = self.named.get(partition, ""), known_as(owner) if owner else ""
+            if now != before:
                 self._lanes.rename(messages.IntervalKind.NAMED, before, now, partition=partition)
-            else:
-                self._lanes.close(messages.IntervalKind.NAMED, before, at_ms, partition=partition)
-                if now:
-                    self._lanes.open(messages.IntervalKind.NAMED, now, at_ms, partition=partition)
-            self.named[partition] = now
-            self.changed.add(partition)
-        self._owners = owners
+                self._name(partition, now)
 
     def advance(self, at_ms: float) -> None:
         """Time has passed."""
@@ -131,6 +139,10 @@ class LiveOwnership:
                     self._feed.add(int(since.at_ms), Fact(kind, since.members, since.why, partition))
 
     # -- parts ------------------------------------------------------------------------------------------------
+
+    def _name(self, partition: str, member: str) -> None:
+        self.named[partition] = member
+        self.changed.add(partition)
 
     def _nobody_or_two(
         self, at_ms: float, partition: str, before: tuple[str, ...], now: tuple[str, ...], why: str

@@ -144,7 +144,7 @@ class Roster:
         elif fault == "cut":
             self._ownership.cut.add(place)
         elif fault == "freeze":
-            self._ownership.silence(at_ms, process, "was frozen")
+            self._ownership.silence(at_ms, process, "was frozen", is_frozen=True)
         text = _FAULTS[fault][0].format(target=place, authority=self._authority, delay_ms=delay_ms)
         self._act(at_ms, fault, "begin", text, (place,))
 

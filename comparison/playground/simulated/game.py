@@ -109,7 +109,8 @@ class SimulatedGame(PlayedGame):
             if not self._is_hurried and left_s > 0:
                 self._woken.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), left_s)
+                    async with asyncio.timeout(left_s):
+                        await self._woken.wait()
 
     @property
     def _simulation(self) -> messages.Simulation:

@@ -2,8 +2,6 @@
 
 import { html } from "./elements.js";
 
-// In these states something can be done.
-export const isOpen = ({ status }) => status === "running";
 export const STATUS = {
   starting: "ZooKeeper, brokers and members are starting", running: "Running", analysing: "The game is over; it is being analysed",
   ended: "The game is over", failed: "The game is over; it was not analysed", lost: "The connection to the game is lost",

@@ -53,7 +53,7 @@ export class GroupColumn {
     const list = (all, text) => all.slice(0, 4).map(text).join(", ") + (all.length > 4 ? " …" : "");
     const texts = {
       alarm: () => `⚠ Split brain: ${several(seen.twice.length, "partition")} delivered by two members: ${list(seen.twice, named)}`,
-      notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, (each) => each.name)}`,
+      notice: () => `▨ ${several(seen.unowned.length, "partition")} delivered by nobody: ${list(seen.unowned, (each) => each.name + (each.frozen ? ` (${each.frozen} is frozen)` : ""))}`,
       good: () => `✓ Each of ${several(group.partitions.length, "partition")} is delivered by one member`,
       idle: () => "The group is forming",
     };

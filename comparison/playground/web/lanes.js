@@ -122,7 +122,8 @@ export class Lanes {
     const { second, strip } = this.room, below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
     const between = (kind) => of(kind).filter((each) => each.to_ms !== each.from_ms);  // somebody took over at once
     for (const each of between("unnamed")) this.bar(each, 0, BAR, "gap", "", "nobody is named");
-    for (const each of between("nobody")) this.bar(each, below, BAR, "gap", "nobody", "nobody delivers");
+    for (const each of between("nobody")) this.bar(each, below, BAR, "gap", each.member ? [`${each.member} is frozen`, `${each.member} frozen`, each.member] : "nobody",
+      each.member ? `nobody delivers: ${each.member} is frozen` : "nobody delivers");
     for (const each of of("named")) this.bar(each, 0, BAR, `bar ${each.style}`, each.member, `${each.member} is named`);
     for (const each of of("delivering")) {
       const height = each.row ? second : BAR, top = each.row ? below + BAR : below;
@@ -242,7 +243,7 @@ export class Lanes {
         put(delivers, "y", place.delivering + BAR - 1);
         say(named, each.owner || "–");
         const twice = each.deliverers.length > 1;
-        say(delivers, twice ? `⚠ ${each.deliverers.join("+")}` : each.deliverers[0] ?? "nobody");
+        say(delivers, twice ? `⚠ ${each.deliverers.join("+")}` : each.deliverers[0] ?? (each.frozen ? `${each.frozen} frozen` : "nobody"));
         put(delivers, "class", twice ? "bad" : each.deliverers.length ? "" : "doubt");
       });
     const twice = group.partitions.filter((each) => each.deliverers.length > 1);
@@ -255,7 +256,7 @@ export class Lanes {
     keyed(this.rows, group.partitions, (each) => each.name,
       (each) => html("tr", {}, html("th", { scope: "row" }, each.name), ...Array.from({ length: 5 }, () => html("td"))),
       (row, each) => {
-        const texts = [each.owner || "nobody", each.deliverers.join(" and ") || "nobody", each.end, each.delivered, each.committed];
+        const texts = [each.owner || "nobody", each.deliverers.join(" and ") || (each.frozen ? `nobody: ${each.frozen} is frozen` : "nobody"), each.end, each.delivered, each.committed];
         texts.forEach((text, place) => say(row.children[place + 1], String(text)));
         row.classList.toggle("bad", each.deliverers.length > 1);
       });

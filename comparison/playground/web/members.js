@@ -1,6 +1,7 @@
 // The members of one design as cards, with what can be done to each, and what can be done to the whole group.
 
 import { html, keyed, light, put, say, several, swatch } from "./elements.js";
+import { roomIn, takesCommands } from "./model.js";
 
 const SLOW_MS = 200, PARTITIONS = 2;
 const RATES = [0, 10, 20, 50, 100, 200, 500, 1000];
@@ -34,45 +35,50 @@ export class Members {
     this.hasSteps = group.table.length > 0;
     this.cards = html("div", { class: "cards" });
     this.rate = html("span", { class: "rate" });
-    this.room = html("p", { class: "room faint" });
+    this.roomText = html("p", { class: "room faint" });
     this.all = html("div", { class: "tools group-tools" },
       this.button("Add one", () => this.give({ type: "add-members", count: 1 }, "add one member"), "members"),
       this.button("Add five", () => this.give({ type: "add-members", count: 5 }, "add five members"), "members"),
       this.button(`Add ${PARTITIONS} partitions`, () => this.give({ type: "add-partitions", count: PARTITIONS }, "add partitions"), "partitions"),
-      this.button("Slower", () => this.change(-1)), this.rate, this.button("Faster", () => this.change(1)));
+      this.button("Slower", () => this.change(-1), "", -1), this.rate, this.button("Faster", () => this.change(1), "", 1));
     this.root = html("section", { class: "members", "data-part": "members" },
-      html("h3", {}, `Members of ${group.design}`), ...(give ? [this.room, this.all] : []), this.cards);
+      html("h3", {}, `Members of ${group.design}`), ...(give ? [this.roomText, this.all] : []), this.cards);
   }
 
-  // One that adds says what it adds: there is room for so many of them.
-  button(label, does, adds = "") {
-    return html("button", { type: "button", "data-does": label, "data-adds": adds || false,
+  // One that adds says what it adds: there is room for so many of them. One that turns the rate says whither.
+  button(label, does, adds = "", turns = 0) {
+    return html("button", { type: "button", "data-does": label, "data-adds": adds || false, "data-turns": turns || false,
       onclick: ({ currentTarget }) => currentTarget.getAttribute("aria-disabled") !== "true" && does() }, label);
   }
 
-  // How many more members or partitions the game takes; beyond it, a button does nothing, and has said so.
+  // Where there is no room for more, or no other rate, a button does nothing, and has said so.
   showButtonOfAll(button) {
-    const { does, adds } = button.dataset, most = this.limits[adds], room = most - this.now[adds]?.length;
-    const text = !adds ? "" : room > 0 ? `, where there is room for ${room} more` : `: no more, the most is ${most} ${adds}`;
+    const { does, adds, turns } = button.dataset, room = this.room[adds], can = adds ? room > 0 : this.rateNext(Number(turns)) !== undefined;
+    const text = !adds ? "" : can ? `, where there is room for ${room} more` : `: no more, the most is ${this.limits[adds]} ${adds}`;
     put(button, "aria-label", `${does} in ${this.toWhom(this.design)}${text}`);
     put(button, "title", text.replace(/^\W+/, ""));
-    put(button, "aria-disabled", String(!this.isOpen || room <= 0));
+    put(button, "aria-disabled", String(!this.isOpen || !can));
+  }
+
+  rateNext(direction) {
+    const { rate } = this.now;
+    return direction > 0 ? RATES.find((each) => each > rate && each <= this.limits.rate) : RATES.findLast((each) => each < rate);
   }
 
   change(direction) {
-    const rates = RATES.filter((each) => each <= this.limits.rate);
-    const next = direction > 0 ? rates.find((each) => each > this.now.rate) : rates.findLast((each) => each < this.now.rate);
-    if (next !== undefined) this.give({ type: "rate", per_second: next }, `produce ${next} records a second`);
+    const next = this.rateNext(direction);
+    this.give({ type: "rate", per_second: next }, `produce ${next} records a second`);
   }
 
   update(group, game) {
     this.now = group;
     this.limits = game.limits;
-    this.isOpen = game.status === "running";
+    this.room = roomIn(group, game);
+    this.isOpen = takesCommands(game);
     say(this.rate, `${several(group.rate, "record")}/s`);
     for (const button of this.all.querySelectorAll("button")) this.showButtonOfAll(button);
-    const counts = ["members", "partitions"].map((each) => `${group[each].length} of at most ${this.limits[each]} ${each}`);
-    say(this.room, counts.join(", ") + (group.members.length < this.limits.members ? "" : ": the group is full"));
+    const counts = ["members", "partitions"].map((each) => `${this.limits[each] - this.room[each]} of at most ${this.limits[each]} ${each}`);
+    say(this.roomText, counts.join(", ") + (this.room.members > 0 ? "" : ": the group is full"));
     keyed(this.cards, group.members, (each) => each.name, (each) => this.card(each), (card, each) => this.show(card, each));
   }
 

@@ -59,6 +59,16 @@ export function apply(now, increment) {
   return true;
 }
 
+// Whether anything can be done; and to groups: not while they run again to where they are to be.
+export const isOpen = ({ status }) => status === "running";
+export const takesCommands = (game) => isOpen(game) && (!game.simulation || ["running", "paused"].includes(game.simulation.time));
+
+// How many more a group takes. The place of a member that was added is free again when it has ended.
+export function roomIn({ members, partitions }, { begun, limits }) {
+  const isTaken = ({ name, state }) => state !== "ended" || Number(name.slice(1)) <= begun.members;
+  return { members: limits.members - members.filter(isTaken).length, partitions: limits.partitions - partitions.length };
+}
+
 // What is to be seen at a glance: the worst first.
 export function glance(group) {
   const started = group.partitions.filter((each) => each.delivered > 0 || each.deliverers.length || each.owner);

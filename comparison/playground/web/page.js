@@ -2,8 +2,9 @@
 
 import { Connection } from "./connection.js";
 import { clock, html, put, say } from "./elements.js";
-import { Ended, STATUS, isOpen } from "./ended.js";
+import { Ended, STATUS } from "./ended.js";
 import { GroupColumn } from "./group.js";
+import { isOpen, takesCommands } from "./model.js";
 import { showSaving } from "./saving.js";
 import { Stage } from "./stage.js";
 import { VirtualTime } from "./time.js";
@@ -144,7 +145,7 @@ for (const each of document.querySelectorAll("[name=where]")) each.addEventListe
 function letLongestGo() {
   const waiting = game.groups.flatMap(({ design, waiting: all }) => all.map(({ member, since_ms }) => ({ design, member, since_ms })));
   const [first] = waiting.sort((one, other) => one.since_ms - other.since_ms);
-  if (first) giveFrom(first.design)({ type: "let-go", member: first.member }, `let ${first.member} go`, true);
+  if (first && takesCommands(game)) giveFrom(first.design)({ type: "let-go", member: first.member }, `let ${first.member} go`, true);
 }
 
 function turn() {

@@ -1,7 +1,8 @@
 // Step by step: a member that waits before each ZooKeeper operation, and its row in the table of a rebalance. While a
 // member is stepped, this stays in sight at the bottom of its column.
 
-import { html, keyed, say, several } from "./elements.js";
+import { html, keyed, put, say, several } from "./elements.js";
+import { takesCommands } from "./model.js";
 
 export class Steps {
   constructor(group, give) {
@@ -17,7 +18,8 @@ export class Steps {
     this.details = this.root.querySelector("details");
   }
 
-  update(group) {
+  update(group, game) {
+    this.isOpen = takesCommands(game);
     const order = [...group.waiting].sort((one, other) => one.since_ms - other.since_ms);
     const first = order[0]?.member;
     this.empty.hidden = order.length > 0;
@@ -27,6 +29,7 @@ export class Steps {
       say(node.querySelector(".operation"), `${each.operation} ${each.path}`);
       say(node.querySelector(".row-of"), (each.step ? ` (${each.step})` : "") + (each.behind ? `, ${several(each.behind, "more operation")} queued` : ""));
       say(node.querySelector("kbd"), each.member === first ? "n" : "");
+      put(node.querySelector("button"), "aria-disabled", String(!this.isOpen));
     });
     if (!before && order.length) this.details.open = true;
     const here = new Map();
@@ -57,6 +60,6 @@ export class Steps {
   }
 
   letGo(member) {
-    this.give({ type: "let-go", member }, `let ${member} go`, true);
+    if (this.isOpen) this.give({ type: "let-go", member }, `let ${member} go`, true);
   }
 }

@@ -1,6 +1,7 @@
 // Virtual time, in a simulated game: it stands still, goes on by an event, slower or faster, and back to any moment.
 
 import { html, put, say } from "./elements.js";
+import { isOpen, takesCommands } from "./model.js";
 
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
 const KEYS = { p: "let virtual time stand still, or go on", e: "one event on", ",": "slower", ".": "faster", z: "one second back" };
@@ -34,21 +35,23 @@ export class VirtualTime {
     const now = game.simulation;
     if (!now) return;
     if (part("time").hidden) this.open();
-    const isOpen = game.status === "running", stands = now.time === "paused";
+    const stands = now.time === "paused";
     const isIdle = game.groups.every((each) => each.rate === 0);
-    const asked = now.reached ? `; this machine manages ${now.reached} ×${isIdle ? "" : " with so many records"}` : "";
+    const asked = !now.reached ? "" : isIdle ? `; this machine manages ${now.reached} ×` : `; ${now.reached} × with so many records`;
     const state = { forming: "the groups are forming", running: `${now.speed} ×${asked}`, paused: "stands still",
       replaying: `runs again from the seed up to ${precise(now.until_ms)}` }[now.time];
     say(part("seed"), String(now.seed));
     say(part("clock"), precise(game.at_ms));
-    say(part("time-state"), isOpen || game.status === "starting" ? state : "");
+    say(part("time-state"), this.isOpen || game.status === "starting" ? state : "");
+    put(part("time-state"), "title", part("time-state").textContent);
     say(part("event"), now.event);
     say(part("pause"), stands ? "Go on" : "Pause");
     const speed = part("speed");
     if (document.activeElement !== speed) speed.value = String(now.speed);
     if (document.activeElement !== part("to")) part("to").value = (game.at_ms / 1000).toFixed(1);
-    for (const each of part("time").querySelectorAll("button")) put(each, "aria-disabled", String(!isOpen));
-    speed.disabled = part("to").disabled = !isOpen;
+    for (const each of part("time").querySelectorAll("button"))
+      put(each, "aria-disabled", String(!(each.id === "next-event" ? takesCommands(game) : this.isOpen)));
+    speed.disabled = part("to").disabled = !this.isOpen;
   }
 
   // The game turns out to be simulated.
@@ -59,19 +62,17 @@ export class VirtualTime {
   }
 
   get isOpen() {
-    return this.simulation && this.game.status === "running";
+    return this.simulation && isOpen(this.game);
   }
 
   pause() {
-    if (!this.isOpen) return false;
+    if (!this.isOpen) return;
     const paused = this.simulation.time !== "paused";
     this.give({ type: "pace", paused }, paused ? "pause" : "go on");
-    return true;
   }
 
   nextEvent() {
-    if (this.isOpen) this.give({ type: "next-event" }, "one event on");
-    return Boolean(this.isOpen);
+    if (takesCommands(this.game)) this.give({ type: "next-event" }, "one event on");
   }
 
   setSpeed(speed) {
@@ -80,16 +81,14 @@ export class VirtualTime {
 
   // To the next speed that is lower, or higher.
   change(direction) {
-    if (!this.isOpen) return false;
+    if (!this.isOpen) return;
     const next = direction > 0 ? SPEEDS.find((each) => each > this.simulation.speed)
       : SPEEDS.findLast((each) => each < this.simulation.speed);
     if (next) this.setSpeed(next);
-    return true;
   }
 
   back(ms) {
     if (this.isOpen) this.give({ type: "back", to_ms: Math.max(0, ms) }, `back to ${precise(Math.max(0, ms))}`);
-    return Boolean(this.isOpen);
   }
 
   // Begin again without what was played, in these designs or the same ones; whether it could.
@@ -120,7 +119,7 @@ export class SameAgain {
   update(game) {
     const { simulation, groups } = game, shown = groups.map((each) => each.design);
     const others = simulation.designs.filter((each) => !shown.includes(each));
-    this.isOpen = game.status === "running" && ["running", "paused"].includes(simulation.time);
+    this.isOpen = takesCommands(game);
     if (this.others !== others.join()) {
       this.others = others.join();
       this.choice.replaceChildren(...others.map((each) => html("option", { value: each }, each)));

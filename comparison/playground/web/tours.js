@@ -3,6 +3,7 @@
 
 import { CONDITIONS, delivers, isWhole, present, remembered } from "./conditions.js";
 import { coded, html, printable, say, seconds } from "./elements.js";
+import { isOpen, roomIn, takesCommands } from "./model.js";
 
 const WHOLE_MS = 20_000, LONG_MS = 45_000;
 const MEMBERS_MIN = 3;
@@ -132,26 +133,26 @@ export class Tours {
     this.seen = html("ul", { class: "seen" });
     const tools = html("div", { class: "tools" });
     const room = this.room(step), isPossible = !added(step.do ?? []) || room > 0;
-    if (step.do && isPossible) {
-      this.doButton = this.button(this.words(added(step.do) > room ? `Add ${room} more` : step.label), () => this.perform(number));
-      tools.append(this.doButton);
-    } else if (step.do) {
+    const doButton = step.do && isPossible
+      ? this.button(this.words(added(step.do) > room ? `Add ${room} more` : step.label), () => this.perform(number)) : null;
+    const nextButton = isLast ? null : this.button("Next", () => this.isOver(number) && this.go(number + 1));
+    if (doButton) tools.append(doButton);
+    else if (step.do) {
       tools.append(html("span", {}, `There is no room for another member: ${this.game.limits.members} are the most.`));
       this.steps[number].isOver = true;
     }
     if (number > 0) tools.append(this.button("Back", () => this.go(number - 1)));
-    if (!isLast) tools.append(this.nextButton = this.button("Next", () => this.isOver(number) && this.go(number + 1)));
+    if (nextButton) tools.append(nextButton);
     tools.append(this.button("Begin again", () => this.begin(tour)), this.button("All tours", () => this.choose()), this.button("Close", () => this.close()));
     this.fill(`${tour.title}: ${number + 1} of ${tour.steps.length}`, html("p", {}, ...coded(this.words(step.say))),
       html("p", { class: "look" }, html("strong", {}, "Look: "), ...coded(this.words(step.look))), this.seen, tools);
-    this.point(step.part);
+    Object.assign(this, { doButton, nextButton });
     this.update(this.game);
   }
 
   // How many members there is room for, in all of the tour's groups.
   room(step) {
-    const taken = (group) => this.first + present(group).filter((each) => Number(each.name.slice(1)) > this.first).length;
-    return step.do ? Math.min(...this.groups.map((each) => this.game.limits.members - taken(each))) : 0;
+    return step.do ? Math.min(...this.groups.map((each) => roomIn(each, this.game).members)) : 0;
   }
 
   // Whether a step has been done, and what it waits for has been seen.
@@ -179,7 +180,7 @@ export class Tours {
 
   async perform(number) {
     const tour = this.tour, step = tour.steps[number], done = this.steps[number];
-    if (done.before || done.isUnderWay) return;
+    if (done.before || done.isUnderWay || !takesCommands(this.game)) return;
     done.isUnderWay = true;
     const { at_ms } = this.game, before = Object.fromEntries(this.groups.map((each) => [each.design, remembered(each, at_ms)]));
     const room = this.room(step), label = this.words(step.label);
@@ -204,11 +205,11 @@ export class Tours {
   }
 
   look() {
-    const isOpen = this.game.status === "running";
+    const isOver = !isOpen(this.game);
     this.waits = this.waits.filter(({ tour, condition, resolve }) => {
-      const isLeft = this.tour !== tour || !isOpen, isOver = !isLeft && condition();
-      if (isLeft || isOver) resolve(isOver);
-      return !isLeft && !isOver;
+      const isLeft = this.tour !== tour || isOver, isSo = !isLeft && condition();
+      if (isLeft || isSo) resolve(isSo);
+      return !isLeft && !isSo;
     });
   }
 
@@ -216,16 +217,26 @@ export class Tours {
   update(game) {
     this.game = game;
     if (this.isAwaited) this.choose();
-    if (game.status !== "running") {
+    if (!isOpen(game)) {
       if (game.status !== "starting" && !this.root.hidden) this.close();
       return;
     }
     this.look();
     if (!this.tour || this.number < 0 || this.root.hidden) return;
+    this.undo(game);
     const step = this.tour.steps[this.number], done = this.steps[this.number];
-    if (this.doButton) this.doButton.setAttribute("aria-disabled", String(Boolean(done.before || done.isUnderWay)));
+    this.point(step.part);  // there may be other columns now
+    if (this.doButton) this.doButton.setAttribute("aria-disabled", String(Boolean(done.before || done.isUnderWay || !takesCommands(game))));
     if (done.before) this.tick(step, done);
     this.nextButton?.setAttribute("aria-disabled", String(!this.isOver(this.number)));
+  }
+
+  // Whoever goes back in time has not yet done what was done later.
+  undo({ at_ms, simulation }) {
+    const reached = simulation?.time === "replaying" ? simulation.until_ms : at_ms;
+    const isUndone = ({ before }) => before?.at_ms > reached;
+    if (isUndone(this.steps[this.number])) this.seen.replaceChildren();
+    this.steps = this.steps.map((each) => (isUndone(each) ? {} : each));
   }
 
   tick(step, { before, found, memos, added: count }) {

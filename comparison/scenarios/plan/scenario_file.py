@@ -248,9 +248,9 @@ class _Reader(FileReader):
                 ("name",), f"{name!r} cannot be the name of a folder. Use small letters, digits, dots and dashes"
             )
         for field in fields(Scenario):
-            value = given.get(field.name)
-            if type(value) is int and type(default_of(field)) is int and not 1 <= value <= _COUNT_MAX:
-                self._complain((field.name,), f"{field.name} is {value}: must be between 1 and {_COUNT_MAX}")
+            value, high = given.get(field.name), _LENGTH_MS_MAX // 1000 if field.name.endswith("_s") else _COUNT_MAX
+            if type(value) is int and type(default_of(field)) is int and not 1 <= value <= high:
+                self._complain((field.name,), f"{field.name} is {value}: must be between 1 and {high}")
         if given.get("zookeeper_servers", 1) not in (1, 3):
             self._complain(("zookeeper_servers",), "zookeeper_servers must be 1 or 3")
         for key in ("same_run_as", "not_applicable"):

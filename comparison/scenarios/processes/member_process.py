@@ -228,7 +228,8 @@ class Members:
 
     async def _poll_on(self, consumer: GroupConsumer, number: int) -> None:
         await self._begin(consumer)
-        while True:
+        # Python 3.11's wait_for forgets a cancellation if what it waits for comes in the same turn (gh-86296).
+        while not _this_task().cancelling():
             await self._flowing.wait()
             if not self._subscribed.is_set():
                 consumer = await self._stay_away(consumer, number)

@@ -10,6 +10,7 @@ import pytest
 from comparison.pipeline.figures.predictions import ObservedChange, compare_counts
 from comparison.pipeline.figures.window_counts import WindowCounts
 from comparison.pipeline.measured import EventCount, PartitionOwners
+from kernel.designs import COORDINATED
 
 PARAMETERS = {"topics": 1, "partitions": 4, "brokers": 1, "streams": 1}
 #: The departed member had two of the four.
@@ -144,6 +145,15 @@ def test_counts_of_a_coordinators_group(
         "moved": moved,
     }
     assert found == {name: (number, number) for name, number in expected.items()}
+
+
+@pytest.mark.parametrize("design", COORDINATED)
+@pytest.mark.parametrize("change", ["leave", "crash", "partition-increase"])
+def test_nothing_is_predicted_of_a_group_that_nobody_is_left_in(design: str, change: str) -> None:
+    observed = ObservedChange(
+        change=change, members=0, rounds=1, stopped=0, moved=0, owners=owners_of(("a", None), ("a", None))
+    )
+    assert compare_counts(design, observed, WindowCounts(()), TWELVE) == []
 
 
 def restarted(strategy: str | None, before: str, after: str, **given: Any) -> dict[str, int | None]:

@@ -110,9 +110,21 @@ def test_a_frozen_member_delivers_nothing_and_goes_on_believing() -> None:
     scene.drain()
     assert (scene.shown("m2").state, scene.partition(2).deliverers) == (messages.MemberState.FROZEN, ())
     assert scene.shown("m2").delivers == ("orders-2",)
-    scene.at(3000).owns("m1", 0, 1, 2).at(5000).healed("freeze", "m2").later()
+    assert scene.partition(2).frozen == "m2"
+    scene.at(3000).owns("m1", 0, 1, 2).drain()
+    assert scene.partition(2).frozen == "", "somebody delivers it"
+    scene.at(5000).healed("freeze", "m2").later()
     assert scene.partition(2).deliverers == ("m1", "m2")
     assert "m1 and m2 both deliver orders-2" in scene.told
+    nobody = [each for each in scene.lanes(messages.IntervalKind.NOBODY) if each[2] != each[3]]
+    assert nobody == [("m2", "orders-2", 1000, 3000)], "it is frozen"
+
+
+def test_a_frozen_member_that_is_killed_leaves_its_partitions_to_nobody() -> None:
+    scene = two_members("eager").at(1000).fault("freeze", "m2").at(2000).ended("m2", "kill")
+    scene.drain()
+    assert (scene.partition(2).deliverers, scene.partition(2).frozen) == ((), "")
+    assert scene.lanes(messages.IntervalKind.NOBODY) == [("m2", "orders-2", 1000, 2000), ("", "orders-2", 2000, None)]
 
 
 def test_slow_and_stepped_members_are_marked() -> None:

@@ -90,6 +90,14 @@ def test_who_is_frozen_or_ended_delivers_nothing(plays) -> None:
         each.name for each in group.members if each.state in (messages.MemberState.FROZEN, messages.MemberState.ENDED)
     }
     assert not silent.intersection(member for each in group.partitions for member in each.deliverers)
+    frozen = {each.name for each in group.members if each.state is messages.MemberState.FROZEN}
+    assert {each.frozen for each in group.partitions} <= {"", *frozen}
+    nobody = {
+        (each.partition, each.member)
+        for each in group.intervals
+        if each.to_ms is None and each.kind is messages.IntervalKind.NOBODY
+    }
+    assert nobody >= {(each.name, each.frozen) for each in group.partitions if each.frozen}
 
 
 @given(PLAYS)

@@ -14,6 +14,7 @@ from comparison.own_scenarios import why_not_judged
 from comparison.playground import commands as c
 from comparison.playground import messages
 from comparison.playground.commands import MemberAction as Action
+from comparison.playground.play.lifecycle import LAST_S
 from comparison.playground.saving.saved import Played, saved
 from comparison.playground.saving.steps import Act
 from comparison.scenarios.plan.played import PLAYGROUND
@@ -185,7 +186,7 @@ _COMMANDS = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(st.integers(0, 30_000), _COMMANDS), max_size=25))
+@given(st.lists(st.tuples(st.integers(0, 30_000) | st.just(LAST_S * 1000), _COMMANDS), max_size=25))
 def test_whatever_was_played_is_a_file_that_can_be_read(played: list[tuple[int, c.GroupCommand]]) -> None:
     acts = [Act(at_ms, command) for at_ms, command in sorted(played, key=lambda each: each[0])]
     for found in saved(game({"eager": acts})):

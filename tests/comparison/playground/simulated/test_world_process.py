@@ -108,3 +108,16 @@ def test_as_much_is_added_as_there_is_room_for(tmp_path: Path) -> None:
         ("added 4 of 6: the most is 24", ""),
         ("", "the topic has 24 partitions; the maximum is 24"),
     ]
+
+
+def test_a_member_that_works_slowly_leaves_when_it_is_asked_to(tmp_path: Path) -> None:
+    """Its last record is cut short, and its end comes in the same turn of its loop."""
+    slow = commands.ActOnMember(action=commands.MemberAction.SLOW, member="m2", delay_ms=200)
+    leave = commands.ActOnMember(action=commands.MemberAction.LEAVE, member="m2")
+    lines: list[Asked] = [GoOn(until_ns=3000 * MS), Give(command=slow)]
+    lines += [GoOn(until_ns=6000 * MS), Give(command=leave), GoOn(until_ns=7000 * MS)]
+
+    replies = asked(tmp_path / "runs", "eager", lines)
+
+    assert not any(reply.refusal for reply in replies)
+    assert [(each.state, each.ended) for each in shown("eager", replies).members[1:]] == [("ended", "left")]

@@ -9,9 +9,8 @@ back by commands instead of beginning it again.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from comparison.playground.play.setting_up import Planned, planned
 from comparison.playground.simulated.game import MEMBERS_MAX, SimulatedGame
 from comparison.playground.web.server import serving
 from kernel.waiting import until
+from tests.support.own_thread import held_open
 
 #: Everything that these tests wait for comes within this time, even on a busy machine.
 _WAIT_S = 120
@@ -60,39 +60,23 @@ def simulated_game(
     """A game that runs, until the context ends; then it is interrupted."""
     plan = planned(folder, designs[:3], {"seed": 3, **given}, command=["pytest"], members_max=MEMBERS_MAX)
     plan = Planned(designs=designs, parameters=plan.parameters, bundle=plan.bundle, provenance=plan.provenance)
-    ready, over = threading.Event(), threading.Event()
-    found: list[Played] = []
+    with held_open(_playing(plan, speed, is_told=is_told), wait_s=_WAIT_S) as (played, _):
+        yield played
 
-    async def play() -> None:
-        game, interrupted = SimulatedGame(plan, idle_s=600), asyncio.Event()
 
-        async def analyse() -> Path:
-            return plan.bundle / "report.html"
+@asynccontextmanager
+async def _playing(plan: Planned, speed: float, *, is_told: bool) -> AsyncIterator[Played]:
+    game, interrupted = SimulatedGame(plan, idle_s=600), asyncio.Event()
 
-        async with serving(game if is_told else Untold(game)) as served:
-            running = asyncio.create_task(game.run(plan.provenance, analyse, interrupted))
-            try:
-                await until(lambda: game.snapshot().status is messages.Status.RUNNING, _WAIT_S, "the game to run")
-                assert (await game.command(commands.SetPace(speed=speed))).accepted
-                found.append(Played(served.address, game))
-                ready.set()
-                await asyncio.to_thread(over.wait)
-            finally:
-                interrupted.set()
-                await running
+    async def analyse() -> Path:
+        return plan.bundle / "report.html"
 
-    def run() -> None:
+    async with serving(game if is_told else Untold(game)) as served:
+        running = asyncio.create_task(game.run(plan.provenance, analyse, interrupted))
         try:
-            asyncio.run(play())
+            await until(lambda: game.snapshot().status is messages.Status.RUNNING, _WAIT_S, "the game to run")
+            assert (await game.command(commands.SetPace(speed=speed))).accepted
+            yield Played(served.address, game)
         finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        ready.wait()
-        assert found, "the game did not start"
-        yield found[0]
-    finally:
-        over.set()
-        thread.join(_WAIT_S)
+            interrupted.set()
+            await running

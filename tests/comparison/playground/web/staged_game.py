@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from comparison.playground.web.server import Served, serving
+from tests.support.own_thread import held_open
 
 
 class StagedGame:
@@ -117,29 +117,6 @@ class ServedGame:
 @contextmanager
 def served_game(first: messages.Snapshot) -> Iterator[ServedGame]:
     """Serve a staged game that begins with this snapshot, until the context ends."""
-    game, ready, found, stop = StagedGame(first), threading.Event(), [], []
-
-    async def serve() -> None:
-        over = asyncio.Event()
-        async with serving(game) as served:
-            loop = asyncio.get_running_loop()
-            found.append(ServedGame(game, served, loop))
-            stop.append(lambda: loop.call_soon_threadsafe(over.set))
-            ready.set()
-            await over.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        assert ready.wait(30), "the server did not start in 30 s"
-        yield found[0]
-    finally:
-        for each in stop:
-            each()
-        thread.join(30)
+    game = StagedGame(first)
+    with held_open(serving(game)) as (served, loop):
+        yield ServedGame(game, served, loop)

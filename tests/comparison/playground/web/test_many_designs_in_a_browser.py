@@ -316,3 +316,9 @@ def test_buttons_say_beforehand_how_many_there_is_room_for(browser: Any) -> None
             button = eager.get_by_role("button", name=f"{name} in zookeeper and eager: no more, the most is 5 members")
             button.click(force=True)
         assert game.game.commands == []
+        for name in ("m1", "m5"):  # only the place of one that was added is free again
+            member = messages.Member(name=name, process=name, state=messages.MemberState.ENDED)
+            game.change(messages.MemberChanged(design="eager", member=member))
+        eager.get_by_text("4 of at most 5 members").wait_for()
+        eager.get_by_role("button", name="Add one in zookeeper and eager, where there is room for 1 more").click()
+        wait_until(lambda: bool(game.game.commands), 60, lambda: "the command")

@@ -117,13 +117,24 @@ def test_a_button_acts_in_every_design_or_in_its_column_alone(browser: Any) -> N
             page.get_by_label("every design").check()
 
 
-@pytest.mark.parametrize("status", [messages.Status.STARTING, messages.Status.ENDED])
-def test_nothing_can_be_done_before_the_game_runs_and_after_it(browser: Any, status: messages.Status) -> None:
-    now = replace(example_at(RUNNING), status=status)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": messages.Status.STARTING},
+        {"status": messages.Status.ENDED},
+        {"simulation": messages.Simulation(seed=7, time=messages.TimeState.FORMING)},
+        {"simulation": messages.Simulation(seed=7, time=messages.TimeState.REPLAYING, until_ms=60_000)},
+    ],
+)
+def test_nothing_can_be_done_while_the_groups_take_no_commands(browser: Any, fields: dict[str, Any]) -> None:
+    now = replace(example_at(WAITING), **fields)
     with served_game(now) as game, opened(browser, game.address) as page:
-        assert page.locator('.members button:not([aria-disabled="true"])').count() == 0
-        for button in column(page, "zookeeper").locator(".members button").all():
+        buttons = ":is(.members, .steps) button, #time:not([hidden]) #next-event"
+        assert page.locator(buttons).and_(page.locator(':not([aria-disabled="true"])')).count() == 0
+        for button in column(page, "zookeeper").locator(":is(.members, .steps) button").all():
             button.click(force=True)
+        page.keyboard.press("n")
+        page.keyboard.press("e")
         assert game.game.commands == []
 
 
@@ -158,8 +169,8 @@ def test_rate_stays_within_the_games_limits(browser: Any) -> None:
         for rate, button in ((1000, "Faster"), (0, "Slower")):
             game.change(messages.RateChanged(design="eager", rate=rate))
             eager.get_by_text(f"{rate} records/s", exact=True).wait_for()
-            eager.get_by_role("button", name=button).click()
-        eager.get_by_role("button", name="Faster").click()
+            eager.get_by_role("button", name=button, disabled=True).click(force=True)
+        eager.get_by_role("button", name="Faster", disabled=False).click()
         sent(game, commands.SetRate(per_second=10))
 
 
@@ -248,8 +259,8 @@ def test_tour_brings_the_groups_back_does_says_where_to_look_and_ticks_what_is_s
         cut.click()
         sent(game, commands.ActOnMember(action=Action.CUT, member="m2", designs=("zookeeper", "eager")))
         tour.get_by_text("… waiting: two members deliver one partition in zookeeper").wait_for()
-        cut.click()
-        tour.get_by_role("button", name="Next").click()
+        for button in ("Cut m2 off", "Next"):
+            tour.get_by_role("button", name=button, disabled=True).click(force=True)
         assert tour.get_by_role("heading", name="Split brain: 2 of 3").is_visible(), "it waits for what is to be seen"
         for number in (2, 3):
             partition = messages.Partition(name=f"orders-{number}", owner="m1", deliverers=("m1", "m2"))

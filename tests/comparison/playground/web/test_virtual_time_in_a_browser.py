@@ -48,7 +48,7 @@ def test_the_page_says_that_it_is_simulated_and_how_time_goes_on(browser: Any) -
         assert time.locator("#time-state").text_content() == "stands still"
         for state, fields, text in (
             (TimeState.RUNNING, {}, "2 ×"),
-            (TimeState.RUNNING, {"reached": 0.5}, "2 ×; this machine manages 0.5 × with so many records"),
+            (TimeState.RUNNING, {"reached": 0.5}, "2 ×; 0.5 × with so many records"),
             (TimeState.FORMING, {}, "the groups are forming"),
             (TimeState.REPLAYING, {"until_ms": 61_250}, "runs again from the seed up to 1:01.250"),
         ):
@@ -120,6 +120,14 @@ def test_a_tour_begins_again_in_its_designs(browser: Any) -> None:
         groups = tuple(replace(running, design=design) for design in ("eager", "static"))
         game.begin_again(replace(at(RUNNING, take=1, time=TimeState.RUNNING), groups=groups))
         page.get_by_role("heading", name="1 of").wait_for()
+        page.get_by_role("button", name="Next").click()
+        page.get_by_role("button", name="Restart m2").click()
+        page.locator('#tour [aria-disabled="true"]', has_text="Restart m2").wait_for()
+        # Going back to before it undoes the step, and its part is pointed at in the columns that come.
+        before = replace(game.game.now, at_ms=game.game.now.at_ms - 1000)
+        game.begin_again(replace(before, simulation=replace(before.simulation, take=2, time=TimeState.PAUSED)))
+        page.locator('#tour [aria-disabled="false"]', has_text="Restart m2").wait_for()
+        page.locator(".group .looked-at").first.wait_for()
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE], ids=["desktop", "phone"])
