@@ -27,6 +27,7 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from kernel.client.client import ClusterClient
 from kernel.client.producer import Producer
 from kernel.serials import numbered_value
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -162,8 +163,7 @@ async def measure(kind: str, rounds: int, folder: Path, zookeeper: str, broker: 
                     print(kind, done[-1], flush=True)  # noqa: T201
                 return done
     finally:
-        producing.cancel()
-        await asyncio.gather(producing, return_exceptions=True)
+        await cancel_and_wait(producing)
         await fork_server.stop()
 
 

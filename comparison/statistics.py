@@ -46,7 +46,7 @@ def why_unfit(points: Sequence[tuple[float, float]]) -> str:
     return "a value of the axis is 0" if any(x <= 0 for x, _ in points) else ""
 
 
-def fitted_power(points: Sequence[tuple[float, float]], confidence: float = CONFIDENCE) -> PowerFit:
+def fitted_power(points: Sequence[tuple[float, float]]) -> PowerFit:
     """The power that fits best, by least squares on the logarithms. `why_unfit` must be ''."""
     assert not why_unfit(points)
     xs, ys = [log(x) for x, _ in points], [log(y) for _, y in points]
@@ -57,7 +57,7 @@ def fitted_power(points: Sequence[tuple[float, float]], confidence: float = CONF
     half = None
     if n > 2:
         rest = fsum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
-        half = t_quantile((1 + confidence) / 2, n - 2) * sqrt(rest / (n - 2) / spread_x)
+        half = t_quantile((1 + CONFIDENCE) / 2, n - 2) * sqrt(rest / (n - 2) / spread_x)
     return PowerFit(
         exponent=slope,
         through_x=exp(mean_x),

@@ -20,7 +20,7 @@ from comparison.results.result import RESULT, read_result
 from docs.generators import recorded_pages
 from docs.generators.recording import RECORDED, REPORTS, SUFFIX, Recorded, captions, recorded_tour, tours, unpack
 from kernel.designs import DESIGN_NAMES
-from tests.support.pages.browser import DESKTOP, PHONE, visit
+from tests.support.pages.browser import DESKTOP, PHONE, require_accessible, visit
 
 TOURS = tours()
 BYTES_MAX = 2_000_000
@@ -165,13 +165,11 @@ def test_a_tour_plays_step_by_step_to_its_end(name: str, pages: dict[str, Path],
 def test_each_page_is_accessible_and_no_wider_than_the_screen(
     name: str, pages: dict[str, Path], browser: Any, width: Any, scheme: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with visit(browser, pages[name], viewport=width, color_scheme=scheme, reduced_motion="reduce") as seen:
         page = seen.page
         if name in TOURS:
             page.locator(".card").first.wait_for(state="attached")
             page.locator("#step-on").click()
             page.locator("#caption li").first.wait_for()
-        found = axe.Axe().run(page)
-        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]] == []
+        require_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width["width"]

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from docs.site import hook
-from tests.support.pages.browser import DESKTOP, PHONE
+from tests.support.pages.browser import DESKTOP, PHONE, require_accessible
 from tests.support.pages.fault_tables import cards
 from tests.test_tidy import PACKAGES, ROOT
 
@@ -128,14 +128,12 @@ def test_pages_are_found_without_a_server_or_a_network(site: Path, browser: Any)
 
 @pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])
 def test_pages_are_accessible_and_no_wider_than_the_screen(site: Path, browser: Any, width: Any, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     context = browser.new_context(viewport=width, color_scheme=scheme, offline=True)
     page = context.new_page()
     for name in LOOKED_AT:
         page.goto((site / f"{name}.html").as_uri())
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        found = axe.Axe().run(page, context="article", options=NOT_OURS)
-        assert found.response["violations"] == [], (name, found.generate_report())
+        require_accessible(page, context="article", options=NOT_OURS)
     context.close()
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from kernel.consumer import Capabilities, MemberPlace, SilentListener
 from kernel.errors import StreamsExist, UserError
 from kernel.runtime import REAL, Runtime
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper.errors import SessionClosed
 from zkconsumer.member import log_lines
 from zkconsumer.member.executor import Executor, Parts
@@ -359,10 +360,7 @@ class ZooKeeperConsumer:
         return await outcome
 
     async def _end(self, name: str) -> None:
-        task = self._tasks.pop(name, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await cancel_and_wait(self._tasks.pop(name, None))
 
     async def _close(self) -> None:
         log.info(log_lines.SHUTTING_DOWN, self._log_prefix)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from comparison.assigning.group import STEPS_MAX, Group, Plan, changed, checked_size
 from comparison.assigning.group_file import read_plan
 from comparison.assigning.notation import parse_members, parse_step, parse_topics, with_subscriptions
-from comparison.assigning.rehearsal import rehearse
-from comparison.assigning.strategies import chosen
+from comparison.assigning.rehearsal import FIGURES, rehearse
+from comparison.assigning.strategies import chosen, owners_of
 from comparison.cli.options import form_option
 from comparison.exits import Exit
 from kernel.assignors.registry import ASSIGNORS
@@ -21,7 +21,11 @@ from kernel.errors import ConfigurationError, UserError
 from kernel.suggestions import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from comparison.assigning.rehearsal import Moment, Rehearsal
+    from comparison.assigning.strategies import Owned
+    from kernel.values import TopicPartition
 
 _THEN = "--then"
 
@@ -125,7 +129,6 @@ def assign(
     plan = replace(plan, steps=tuple(changes), strategies=chosen(strategies or plan.strategies or ASSIGNORS))
     found = rehearse(plan)
     if form == "json":
-        from comparison.cli.assign_json import as_json
         from comparison.cli.documents import print_document
 
         print_document(as_json(plan, found))
@@ -151,3 +154,56 @@ def _plan(file: Path | None, members: str | None, topics: str | None, subscripti
         raise UserError("--topics names no topic. Write NAME=NUMBER,NAME=NUMBER")
     group = checked_size(Group(sizes, parse_members(members, list(sizes))))
     return Plan(with_subscriptions(group, subscriptions))
+
+
+# -- `assign --format json` --------------------------------------------------------------------------------------------
+
+
+def as_json(plan: Plan, found: Sequence[Rehearsal]) -> dict[str, Any]:
+    """Everything that the tables show and more."""
+    return {
+        **_group(plan.group),
+        "steps": [step.text for step in plan.steps],
+        "strategies": {
+            each.strategy: {
+                "failed": each.failed or None,
+                "moments": [_moment(each.strategy, moment) for moment in each.moments],
+            }
+            for each in found
+        },
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    members = [
+        {"member": m.name, "instance": m.instance_id, "streams": m.streams, "topics": m.topics} for m in group.members
+    ]
+    return {"topics": dict(group.sizes), "members": members}
+
+
+def _moment(strategy: str, moment: Moment) -> dict[str, Any]:
+    owners = owners_of(moment.group, strategy)
+    return {
+        "step": moment.step or None,
+        **_group(moment.group),
+        "owned": {owner: by_topic(moment.owned.get(owner, ())) for owner in owners},
+        "unowned": by_topic(moment.unowned),
+        **{name: getattr(moment.figures, name) for name in FIGURES},
+        "moves": [
+            {"topic": tp.topic, "partition": tp.partition, "from": owner}
+            for tp, owner in sorted(moment.came_from.items())
+        ],
+        "rounds": [{"revoked": _all(each.revoked), "given": _all(each.given)} for each in moment.rounds],
+    }
+
+
+def _all(owned: Owned) -> dict[str, dict[str, list[int]]]:
+    return {owner: by_topic(tps) for owner, tps in owned.items()}
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """{topic: the numbers of its partitions}, sorted."""
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(topic, []).append(number)
+    return found

@@ -31,6 +31,7 @@ from kernel.designs import DESIGN_NAMES, DESIGNS, SERVER, ZOOKEEPER
 from kernel.errors import ConfigurationError, RebalanceFailed, UserError
 from kernel.java_regex import compiled
 from kernel.settings import split_pairs
+from kernel.tasks import cancel_and_wait
 from kernel.trace.events import Role
 from kernel.trace.writer import SilentTracer
 from zkconsumer.znodes.filters import TopicFilter
@@ -311,9 +312,7 @@ async def _consume(
         if not printer.has_joined:
             raise
     finally:
-        for task in (polling, explaining):
-            task.cancel()
-        await asyncio.gather(polling, explaining, return_exceptions=True)
+        await cancel_and_wait(polling, explaining)
         await consumer.close()
     printer.say("left", f"after {printer.records} records", records=printer.records)
 

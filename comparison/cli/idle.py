@@ -18,6 +18,7 @@ from comparison.screen.printable import printable
 from kernel.client.bootstrap import addresses
 from kernel.designs import DESIGNS
 from kernel.errors import RebalanceLabError, Unavailable
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ async def explained(work: Coroutine[object, object, T], find: Callable[[], Await
     try:
         done = await work
     finally:
-        explaining.cancel()
-        await asyncio.gather(explaining, return_exceptions=True)
+        await cancel_and_wait(explaining)
     if saying.over():
         _say(f"over: {over}")
     return done

@@ -19,6 +19,7 @@ from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from kernel.errors import UserError
 from kernel.serials import numbered_value
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -110,9 +111,7 @@ async def _line_unless(stopping: asyncio.Event, readline: Callable[[], Awaitable
     except ValueError as error:
         raise UserError(f"a line of standard input is longer than {_LINE_MAX} bytes. Send shorter lines") from error
     finally:
-        for task in (reading, waiting):
-            task.cancel()
-        await asyncio.gather(reading, waiting, return_exceptions=True)
+        await cancel_and_wait(reading, waiting)
 
 
 async def _pause(stopping: asyncio.Event, seconds: float) -> None:

@@ -11,7 +11,6 @@ from kernel.values import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kernel.clock import Clock
     from kernel.trace.writer import Tracer
 
 _NS_PER_MS = 1_000_000
@@ -89,12 +88,11 @@ class SeenTracer:
         tracer: Tracer,
         rebalances: Rebalances,
         reset: Callable[[TopicPartition, int, str], None],
-        clock: Clock | None = None,
     ) -> None:
         self._tracer = tracer
         self._rebalances = rebalances
         self._reset = reset
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
 
     def emit(
         self, kind: str, *, member: str | None = None, stream: int | None = None, cause: str = "", **fields: object

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comparison.cli.by_hand import state_option
+from comparison.cli.by_hand import started_zookeeper, state_option, zookeeper_at
 from comparison.cli.detaching import detach
 from comparison.cli.documents import print_document, print_found
-from comparison.cli.options import form_option, port_option
+from comparison.cli.options import form_option, port_option, zookeeper_option
 from comparison.cli.state import forget, read_state, state_dir, stop_server, this_process, write_state
-from comparison.cli.znodes import znodes
 from comparison.exits import Exit
+from comparison.interruptible import run
 from comparison.interrupts import reacting
-from kernel.errors import EnvironmentFault
+from comparison.playground.play.znodes import TreeReader
+from comparison.screen.printable import printable
+from kernel.decimals import decimal
+from kernel.errors import EnvironmentFault, UserError
 from kernel.platform.whole_file import require_text
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from comparison.playground.live.tree import Seen
     from kernel.zookeeper.server import ServerProcess
 
 NAME = "zookeeper"
@@ -144,4 +150,60 @@ def stop() -> int:
     return Exit.AS_EXPECTED
 
 
-zookeeper.add_command(znodes)
+# -- `rebalance-lab zookeeper znodes`: znodes with their data, below one of them ---------------------------------------
+
+#: The most of a znode's data that is shown.
+DATA_MAX = 200
+
+
+@zookeeper.command(
+    epilog="""\b
+Examples:
+  rebalance-lab zookeeper znodes /consumers/g
+  rebalance-lab zookeeper znodes /brokers --zookeeper 127.0.0.1:2181"""
+)
+@click.argument("path", default="/")
+@zookeeper_option
+@form_option
+@state_option
+def znodes(path: str, connect: str | None, form: str) -> int:
+    """Show a znode and all below it, with their data; exit code 1 if it does not exist.
+
+    An ephemeral znode disappears with the session of the client that created it.
+    """
+    if not path.startswith("/"):
+        raise UserError(f"{path}: the path of a znode begins with /")
+    root = path.rstrip("/") or "/"
+    found = run(_read(zookeeper_at(connect) if connect else started_zookeeper(), root))
+    print_found(
+        form,
+        [{"path": path, **found[path]._asdict()} for path in sorted(found, key=_by_name)],
+        lines_of(found),
+    )
+    if not found:
+        click.echo(f"no znode {path}", err=True)
+    return Exit.AS_EXPECTED if found else Exit.NOT_AS_EXPECTED
+
+
+async def _read(connect: str, root: str) -> Mapping[str, Seen]:
+    reader = await TreeReader.open(connect, root)
+    try:
+        return await reader.read()
+    finally:
+        await reader.close()
+
+
+def lines_of(found: Mapping[str, Seen]) -> list[str]:
+    """A line for each znode that has data or none below it, sorted by path; numbers by their value."""
+    inner = {path.rpartition("/")[0] or "/" for path in found if path != "/"}
+    shown = [path for path, node in found.items() if node.data or path not in inner]
+    return [_line(path, found[path]) for path in sorted(shown, key=_by_name)]
+
+
+def _by_name(path: str) -> list[tuple[int, str]]:
+    return [(-1 if (number := decimal(name)) is None else number, name) for name in path.split("/")]
+
+
+def _line(path: str, node: Seen) -> str:
+    data = node.data if len(node.data) <= DATA_MAX else f"{node.data[:DATA_MAX]}..."
+    return printable(f"{path}{f' = {data}' if data else ''}{' (ephemeral)' if node.ephemeral else ''}")

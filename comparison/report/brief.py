@@ -186,13 +186,13 @@ def _heals(result: Result) -> bool:
 
 def _total(runs: Sequence[Run], price: _Price) -> str:
     """A figure over several scenarios; `≥` where some of them do not have it."""
-    known = {run.path: value for run in runs if (value := _value(run, price.name)) is not None}
+    known = [(run, value) for run in runs if (value := _value(run, price.name)) is not None]
     if not known:
         return number(None)
     at_least = "≥" if len(known) < len(runs) else ""
-    total = price.together(known.values())
+    total = price.together(value for _, value in known)
     if price.name == "standstill_s" and not total:
-        return at_least + unseen(max((run for run in runs if run.path in known), key=lambda run: run.duration_s))
+        return at_least + unseen(max((run for run, _ in known), key=lambda run: run.duration_s))
     return f"{at_least}{number(total) if price.together is sum else seconds(total)}"
 
 

@@ -46,6 +46,7 @@ from comparison.report.summaries.glance import RULE
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.summaries.two_verdicts import CLASSES
 from comparison.results import promises
+from comparison.results.outcomes import VerdictOutcome
 from comparison.screen.printable import printable_all
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def page(
     Of two results side by side (`summaries.side_by_side`), what differs between them stands first.
     """
     about = about or About()
-    result = _most_broken_first(printable_all(result), about)
+    result = _worst_first(printable_all(result), about)
     about = About(printable_all(about.command), about.catalogue, printable_all(about.others))
     by_path = {run.path: view for run, view in zip(result.runs, views or (), strict=False)}
     shown = [columns_of(scenario, result) for scenario in result.scenarios]
@@ -138,14 +139,18 @@ def page(
             marks_max, in_pairs = marks_for(sum(min(2, len(runs)) for runs in shown)), True
 
 
-def _most_broken_first(result: Result, about: About) -> Result:
-    """The scenarios in the order of the page; those that broke as many promises as the user, or else we, named them."""
+def _worst_first(result: Result, about: About) -> Result:
+    """The scenarios in the order of the page: what is not as the model says, then what broke the most promises.
+
+    Those alike are in the order in which the user, or else the catalogue, names them.
+    """
     named = [*about.command.get("command", ()), *about.catalogue]
 
-    def place(scenario: Scenario) -> tuple[int, int]:
+    def place(scenario: Scenario) -> tuple[bool, int, int]:
         outcomes = [each for of in promises.by_design(scenario, result).values() for each in of]
         broken = sum(each.outcome is promises.PromiseOutcome.BROKEN for each in outcomes)
-        return -broken, named.index(scenario.scenario) if scenario.scenario in named else len(named)
+        goes_as_said = scenario.verdict != VerdictOutcome.NOT_EXPECTED
+        return goes_as_said, -broken, named.index(scenario.scenario) if scenario.scenario in named else len(named)
 
     return msgspec.structs.replace(result, scenarios=sorted(result.scenarios, key=place))
 

@@ -24,6 +24,7 @@ from coordinator.client.record_runs import runs
 from coordinator.client.setting_table import READ_COMMITTED
 from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
+from kernel.tasks import cancel_and_wait
 from kernel.trace.writer import partitions_field
 from kernel.values import Batch, Record, TopicPartition
 from kernel.wire.errors import ProtocolError
@@ -386,7 +387,5 @@ class Fetcher:
         """Stop fetching. Idempotent."""
         self._closed = True
         tasks = [*self._fetching.values(), *([self._refreshing] if self._refreshing else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
         self._queues.clear()

@@ -26,6 +26,7 @@ from coordinator.membership import effects, events
 from coordinator.membership.events import UNANSWERED
 from kernel.clock import NS_PER_MS
 from kernel.consumer import MemberPlace
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -171,9 +172,7 @@ class MemberRunner(ABC, Generic[M, L, X]):
         await self._wait_until_left()
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
         await self._link.close()
         self._raise_failure()
 

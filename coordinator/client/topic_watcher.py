@@ -23,6 +23,7 @@ from coordinator.membership.topic_changes import (
 )
 from kernel.clock import NS_PER_MS
 from kernel.errors import Unavailable
+from kernel.tasks import cancel_and_wait
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -112,9 +113,7 @@ class TopicWatcher:
         self._subscription = None
         tasks = [task for task in (self._watching, self._asking) if task is not None]
         self._watching = self._asking = self._awaited = None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
     def seen(self) -> TopicsSeen:
         metadata = self._client.metadata

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.groups.errors import Error
 from kernel.client.connection import BrokerConnection
 from kernel.errors import RebalanceLabError
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from kernel.values import BrokerAddress
@@ -75,9 +76,7 @@ class Peers:
         """Current and later calls return None."""
         self._closed = True
         opening = list(self._opening.values())
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        await cancel_and_wait(*opening)
         connections = list(self._connections.values())
         for connection in connections:
             connection.close()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.groups.server.rounds import next_generation
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from coordinator.groups.effects import Decide
@@ -39,9 +40,7 @@ class StrategyRunner:
 
     async def stop(self) -> None:
         """Drop running computations without waiting for them."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
 
     async def _decide(self, asked: Decide, partition: LedPartition) -> None:
         record: ServerRecord | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coordinator.groups.consumer_records import RegexRecord
 from coordinator.service.loading import in_pieces
 from coordinator.service.topic_regex import compiled, problem
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,9 +41,7 @@ class TopicSearcher:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
 
     async def _search(self, asked: Search, partition: LedPartition) -> None:
         found: dict[str, RegexRecord] = {}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from coordinator.service.member_watches import MemberWatches
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,10 +52,8 @@ class Watcher:
     async def stop(self) -> None:
         self._stopped = True
         await self._watches.stop()
-        if self._topics is not None:
-            self._topics.cancel()
-            await asyncio.gather(self._topics, return_exceptions=True)
-            self._topics = None
+        await cancel_and_wait(self._topics)
+        self._topics = None
 
     def _stop_all_on_internal_error(self, task: asyncio.Task[None]) -> None:
         """After a bug, partitions would not be notified of topics (`internal_errors`), so stop them all."""

@@ -42,11 +42,10 @@ _WHICH = (
 _FIGURES = ("balance", "moved", "unnecessary", "stopped")
 
 
-def page() -> str:
-    """The page with true outputs."""
+def files() -> dict[Path, str]:
     text = filled(PAGE, {"conditions": _conditions(), "surplus": _surplus(), "which": _of(_WHICH)})
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        return _BLOCK.sub(_filled, text)
+        return {PAGE: _BLOCK.sub(_filled, text)}
 
 
 def commands(text: str) -> list[str]:
@@ -116,8 +115,3 @@ def _printed(arguments: Sequence[str]) -> str:
     if done.exception is not None:
         raise done.exception
     return done.stdout
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}

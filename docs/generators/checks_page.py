@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 PAGE = DOCS / "checks.md"
 
 
-def page() -> str:
-    """The page for the present table."""
+def files() -> dict[Path, str]:
     by_kinds: dict[str, list[str]] = {}
     for name, decide in dict.fromkeys((each.name, each.decide) for each in CHECKS):
         rows = [each for each in CHECKS if each.name == name and each.decide is decide]
@@ -32,13 +31,8 @@ def page() -> str:
         by_kinds.setdefault(kinds, []).append(_check(name, rows))
     checks = ["\n".join([f"\n*{kinds.capitalize()}*\n", *lines]) for kinds, lines in by_kinds.items()]
     promises = [(each.name, each.meaning, ", ".join(each.checks)) for each in PROMISES]
-    return filled(
-        PAGE,
-        {
-            "checks": "\n".join(checks).lstrip(),
-            "promises": markdown_table(("promise", "kept if", "also broken by"), promises),
-        },
-    )
+    kept = markdown_table(("promise", "kept if", "also broken by"), promises)
+    return {PAGE: filled(PAGE, {"checks": "\n".join(checks).lstrip(), "promises": kept})}
 
 
 def _check(name: str, rows: Sequence[Check]) -> str:
@@ -69,8 +63,3 @@ def _scenarios(check: Check) -> str:
         condition = summary_of(check.given).rstrip(".")
         where += f", {condition[0].lower()}{condition[1:]}"
     return where
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}

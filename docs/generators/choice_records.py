@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from docs.generators.pages import DOCS
+from docs.generators.records import lined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,9 +95,10 @@ def cases_of(results: Sequence[Sequence[dict[str, Any]]]) -> list[CaseRecord]:
 def write_records(folders: Sequence[Path], made: str) -> None:
     """From the `result.json` of each command; one line for each case."""
     results = [msgspec.json.decode((folder / "result.json").read_bytes())["runs"] for folder in folders]
-    lines = ",\n".join(msgspec.json.encode(case).decode() for case in cases_of(results))
     commands = msgspec.json.encode(COMMANDS).decode()
-    RECORDS.write_text(f'{{"commands":{commands},"made":"{made}","cases":[\n{lines}\n]}}\n', encoding="utf-8")
+    RECORDS.write_text(
+        f'{{"commands":{commands},"made":"{made}","cases":{lined(cases_of(results))}}}\n', encoding="utf-8"
+    )
 
 
 def main() -> None:

@@ -3,14 +3,12 @@
 Drawings come from fresh runs (or, with `--runs`, from earlier
 runs of the same commands), so each differs a little from the last one; tests check what must not differ.
 `make draw ARGS=coordinators` fills that page and the chapters of the designs on it.
-`make draw ARGS="--from-code"` fills only what comes from the code itself and needs no run.
 """
 
 from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -24,8 +22,8 @@ from comparison.report.drawing.records import delivered
 from comparison.report.drawing.scale import scales
 from comparison.report.view.runs import read_views
 from comparison.results.result import RESULT, read_result
-from docs.generators import offset_picture, rebalance_table
 from docs.generators.pages import DOCS, chapter, filled
+from docs.generators.records import COMMAND
 from kernel.designs import COORDINATED, DESIGN_NAMES, STATIC, ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from comparison.report.view.model import RunView
     from comparison.results.run import Run
 
-COMMAND = Path(sys.executable).with_name("rebalance-lab")
 #: The commands whose runs pages are drawn from, by the page that names them.
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "zookeeper-consumer": (("run", "join", "split-brain", "--design", "zookeeper", "--seed", "1"),),
@@ -42,14 +39,6 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 #: The design of which a restart is shown step by step, and the member shown; `four-phases.md` has joins.
 STEPS_OF_A_RESTART = (STATIC, "m1.2")
-#: What comes from the code itself, by page and place.
-FROM_CODE: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "zookeeper-consumer": {
-        "rebalance-options": rebalance_table.options,
-        "offset-names": offset_picture.names_table,
-        "offset-life": offset_picture.life_table,
-    },
-}
 #: Bars of a drawing.
 _MARKS = 1_000
 #: Seconds around a restart.
@@ -196,14 +185,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make draw", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=", ".join(COMMANDS))
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="folders of runs instead of runs made now")
-    parser.add_argument("--from-code", action="store_true", help="only what comes from the code and needs no run")
     given = parser.parse_args()
     for source in given.pages or COMMANDS:
         if source not in COMMANDS:
             parser.error(f"no page {source}: there are {', '.join(COMMANDS)}")
-        if given.from_code:
-            draw(source, FROM_CODE.get(source, {}))
-        elif given.runs:
+        if given.runs:
             draw_all(source, Runs(given.runs))
         else:
             with tempfile.TemporaryDirectory() as scratch:
@@ -220,7 +206,7 @@ def made(source: str, scratch: Path) -> Iterator[Path]:
 
 def draw_all(source: str, runs: Runs) -> None:
     for page in pages(source):
-        draw(page, {**fillings(page, runs), **FROM_CODE.get(page, {})})
+        draw(page, fillings(page, runs))
 
 
 if __name__ == "__main__":

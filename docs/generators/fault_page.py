@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 PAGE = DOCS / "faults.md"
 
 
-def page() -> str:
-    """The page for the present table."""
+def files() -> dict[Path, str]:
     parts = [markdown_table(("target", "written"), [kind.value.split(": ") for kind in TargetKind]) + "\n"]
     for area in dict.fromkeys(fault.area for fault in FAULTS.values()):
         rows = [_row(fault) for fault in FAULTS.values() if fault.area == area]
@@ -28,7 +27,7 @@ def page() -> str:
         parts.append(
             f"## {heading}\n\n{markdown_table(('fault', 'does', 'its heal', 'targets', 'parameters'), rows)}\n"
         )
-    return filled(PAGE, {"faults": "\n".join(parts)})
+    return {PAGE: filled(PAGE, {"faults": "\n".join(parts)})}
 
 
 def _row(fault: Fault) -> tuple[str, ...]:
@@ -56,8 +55,3 @@ def _where(fault: Fault) -> str:
 def _parameter(each: Number | Choice) -> str:
     possible = f"{each.least} to {each.most}" if isinstance(each, Number) else ", ".join(each.words)
     return f"`{each.name}` = {each.default} ({possible})"
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}

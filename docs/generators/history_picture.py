@@ -1,23 +1,21 @@
-"""Draw `diagrams/history.svg`, the timeline of `history.md`: `python -m docs.generators.history_picture`.
-
-A test compares the file with what this module draws.
-"""
+"""Draw `diagrams/history.svg`, the timeline of `history.md`."""
 
 from __future__ import annotations
 
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import line, rect, text
 from docs.generators.figure_text import figure, width_of, wrapped
+from docs.generators.pages import DOCS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from comparison.report.markup import Shape
 
-PICTURE = Path(__file__).parents[1] / "diagrams" / "history.svg"
+PICTURE = DOCS / "diagrams" / "history.svg"
 TITLE = "The designs of Kafka's consumer groups, 2012 to 2026, by the releases that brought them and took them away"
 FIRST_YEAR, LAST_YEAR = 2012, 2026
 LEFT, RIGHT, TOP, LINE, BAR, GAP = 8, 402, 28, 14.5, 13, 12
@@ -153,5 +151,5 @@ def picture() -> str:
     return figure(TITLE, [*_axis(y - GAP), *lanes, *legend], bottom, styled=STYLE)
 
 
-if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")
+def files() -> dict[Path, str]:
+    return {PICTURE: picture()}

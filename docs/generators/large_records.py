@@ -7,11 +7,7 @@ those alone, and `--runs FOLDER` takes what earlier sweeps have left in `FOLDER/
 
 from __future__ import annotations
 
-import argparse
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,13 +17,14 @@ from comparison.report.sweep.detection import COST, DETECTED
 from comparison.results.result import Spread  # noqa: TC001 - msgspec reads the annotations
 from comparison.results.sweep import SweepData
 from docs.generators.pages import DOCS
+from docs.generators.records import COMMAND, asked, lined, write_parts
 from kernel.designs import COORDINATED, ZOOKEEPER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 RECORDS = DOCS / "large-groups.json"
-COMMAND = Path(sys.executable).with_name("rebalance-lab")
 _COORDINATED = f"design={','.join(COORDINATED)}"
 _ZOOKEEPER = f"design={ZOOKEEPER}"
 #: Forming is most of what a large group costs: it forms once for both.
@@ -83,12 +80,7 @@ def read_records() -> dict[str, list[CellRecord]]:
 
 def write_records(records: Mapping[str, Sequence[CellRecord]]) -> None:
     """One line for each cell."""
-    parts = []
-    for name in SWEEPS:
-        if name in records:
-            lines = ",\n".join(msgspec.json.encode(cell).decode() for cell in records[name])
-            parts.append(f'"{name}":[\n{lines}\n]')
-    RECORDS.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+    write_parts(RECORDS, {name: lined(records[name]) for name in SWEEPS if name in records})
 
 
 def cell_records(data: SweepData) -> list[CellRecord]:
@@ -117,14 +109,8 @@ def made(name: str, folder: Path) -> SweepData:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="large_records", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SWEEPS)}  [default: all]")
-    parser.add_argument("--runs", type=Path, help="folder of the sweeps' folders, which are kept")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in given.names or SWEEPS:
-            data = made(name, (given.runs or Path(scratch)) / name)
-            write_records({**read_records(), name: cell_records(data)})
+    for name, folder, _ in asked("large_records", __doc__, SWEEPS):
+        write_records({**read_records(), name: cell_records(made(name, folder))})
 
 
 if __name__ == "__main__":

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 PAGE = DOCS / "state-machines.md"
 
 
-def page() -> str:
-    """The page for the present tables."""
-    places = {
-        "classic-answers": answers(requests.classic()),
-        "server-answers": answers(requests.server()),
-        "consumer-answers": answers(consumer_requests.answers()),
-        "events": events(),
-    }
-    return filled(PAGE, places | {machine.name: figure(machine) for machine in machines()})
-
-
 def figure(machine: Machine) -> str:
     """The picture; folded, the cards of the states, and a table of them with the moves that lead there."""
     alt_text = f"{machine.title}: its {len(machine.states)} states and the moves between them"
@@ -137,5 +126,12 @@ def _meaning(event: type) -> str:
 
 def files() -> Mapping[Path, str]:
     """The page and its pictures."""
+    places = {
+        "classic-answers": answers(requests.classic()),
+        "server-answers": answers(requests.server()),
+        "consumer-answers": answers(consumer_requests.answers()),
+        "events": events(),
+        **{machine.name: figure(machine) for machine in machines()},
+    }
     pictures = {**machine_picture.pictures(machines()), **machine_map.pictures(machines())}
-    return {PAGE: page(), **{FIGURES / name: content for name, content in pictures.items()}}
+    return {PAGE: filled(PAGE, places), **{FIGURES / name: content for name, content in pictures.items()}}

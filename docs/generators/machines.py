@@ -195,6 +195,12 @@ MEMBER_TABLES: Mapping[str, Mapping[Any, Mapping[type, Any]]] = {
     "server-member": SERVER_TABLE,
     "consumer-member": CONSUMER_TABLE,
 }
+#: Their states to which many lead: an arrow from each would hide the others.
+APART: Mapping[str, frozenset[str]] = {
+    "classic-member": frozenset({"UNJOINED", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
+    "server-member": frozenset({"CLOSING", "LEFT", "FAILED"}),
+    "consumer-member": frozenset({"UNSUBSCRIBED", "PREPARE_LEAVING", "FATAL"}),
+}
 #: What follows a step when it jumps; the others just go on.
 JUMPS: Mapping[tuple[S, S], str] = {
     (S.READING_BROKERS, S.AWAITING_BROKERS): "no broker",
@@ -206,48 +212,6 @@ JUMPS: Mapping[tuple[S, S], str] = {
     (S.COUNTING, S.ROLLING_BACK): "there was a conflict",
     (S.STARTING, S.IDLE): "owns its partitions",
 }
-
-
-def classic_group() -> Machine:
-    return Machine(
-        "classic-group",
-        "A classic group, as its coordinator sees it",
-        "The designs eager, static, cooperative and delayed; Kafka's own names of the states.",
-        _group(classic_states.GroupState, classic_states.TRANSITIONS, requests.classic()),
-        ("coordinator moved", "Dead"),
-    )
-
-
-def server_group() -> Machine:
-    return Machine(
-        "server-group",
-        "A group of the server design, as its coordinator sees it",
-        "The states have the names of Kafka's; what moves them is a watch and the members' acknowledgements.",
-        _group(server_states.ServerGroupState, server_states.TRANSITIONS, requests.server()),
-        ("coordinator moved", "Dead"),
-    )
-
-
-def classic_members() -> Machine:
-    return Machine(
-        "classic-member",
-        "A member of a classic group",
-        MEMBER_SAYS,
-        _member(MemberState, CLASSIC_TABLE, CLASSIC_MEMBER),
-        ("Refused", "FAILED"),
-        frozenset({"UNJOINED", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
-    )
-
-
-def server_members() -> Machine:
-    return Machine(
-        "server-member",
-        "A member of the server design",
-        MEMBER_SAYS,
-        _member(ServerMemberState, SERVER_TABLE, SERVER_MEMBER),
-        ("Refused", "FAILED"),
-        frozenset({"CLOSING", "LEFT", "FAILED"}),
-    )
 
 
 def zookeeper_rebalance() -> Machine:
@@ -301,20 +265,36 @@ def reconciled_members() -> Machine:
     )
 
 
-def consumer_members() -> Machine:
-    return Machine(
-        "consumer-member",
-        "A member of a consumer group",
-        MEMBER_SAYS,
-        _member(ConsumerMemberState, CONSUMER_TABLE, CONSUMER_MEMBER),
-        ("Refused", "FATAL"),
-        frozenset({"UNSUBSCRIBED", "PREPARE_LEAVING", "FATAL"}),
+def machines() -> tuple[Machine, ...]:
+    moved = ("coordinator moved", "Dead")
+    return (
+        Machine(
+            "classic-group",
+            "A classic group, as its coordinator sees it",
+            "The designs eager, static, cooperative and delayed; Kafka's own names of the states.",
+            _group(classic_states.GroupState, classic_states.TRANSITIONS, requests.classic()),
+            moved,
+        ),
+        Machine(
+            "server-group",
+            "A group of the server design, as its coordinator sees it",
+            "The states have the names of Kafka's; what moves them is a watch and the members' acknowledgements.",
+            _group(server_states.ServerGroupState, server_states.TRANSITIONS, requests.server()),
+            moved,
+        ),
+        consumer_group(),
+        reconciled_members(),
+        _members("classic-member", "A member of a classic group", MemberState, CLASSIC_MEMBER, "FAILED"),
+        _members("server-member", "A member of the server design", ServerMemberState, SERVER_MEMBER, "FAILED"),
+        _members("consumer-member", "A member of a consumer group", ConsumerMemberState, CONSUMER_MEMBER, "FATAL"),
+        zookeeper_rebalance(),
     )
 
 
-def machines() -> tuple[Machine, ...]:
-    groups = (classic_group(), server_group(), consumer_group(), reconciled_members())
-    return (*groups, classic_members(), server_members(), consumer_members(), zookeeper_rebalance())
+def _members(name: str, title: str, states: type[Enum], order: Mapping[str, str], refused: str) -> Machine:
+    return Machine(
+        name, title, MEMBER_SAYS, _member(states, MEMBER_TABLES[name], order), ("Refused", refused), APART[name]
+    )
 
 
 # -- from the tables ---------------------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ PAGE = DOCS / "kafka-test-names.md"
 _PLAIN_WORD = re.compile(r"^[A-Z](?=[a-z]+\b)")
 
 
-def page() -> str:
-    """The page for the current markers."""
+def files() -> dict[Path, str]:
     tests = covered()
     classes = [_class(title, groups, tests.keys()) for title, groups in CLASSES.items()]
     reasons: dict[str, list[str]] = {}
@@ -34,9 +33,8 @@ def page() -> str:
     summary = (
         f"{len(NAMES & tests.keys())} of {len(NAMES)} names have a test here, by Kafka's classes and what they test:\n"
     )
-    return filled(
-        PAGE, {"names": "\n".join([summary, *classes, "\nThe others have none, for these reasons:\n", *left_out])}
-    )
+    names = "\n".join([summary, *classes, "\nThe others have none, for these reasons:\n", *left_out])
+    return {PAGE: filled(PAGE, {"names": names})}
 
 
 def _class(title: str, groups: Mapping[str, Sequence[str]], covered_names: Set[str]) -> str:
@@ -54,11 +52,6 @@ def every_name() -> Iterator[str]:
             for name in names:
                 yield f"  {name}"
                 yield from (f"      {ours}" for ours in tests.get(name, [f"none: {LEFT_OUT.get(name, 'missing')}"]))
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}
 
 
 if __name__ == "__main__":

@@ -1,26 +1,25 @@
 """Draw the figures of the 0.8 consumer's offsets: `make names`.
 
 Of `diagrams/figures`, `offset-parts.svg` has the parts between a partition's log and the application, with the names of
-the code, and `offset-life.svg` the moments of `offset_life`. The tables here say the same on the page. A test
-compares the files with what this module draws.
+the code, and `offset-life.svg` the moments of `offset_life`. The tables here say the same on the page.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.markup import Shape, path, rect, text
 from docs.generators.figure_text import WIDTH, arrow_down, figure, head, width_of, wrapped
 from docs.generators.offset_life import CHUNKS_MAX, COMMITTED, life
+from docs.generators.pages import FIGURES, markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from docs.generators.offset_life import Moment
 
-DIAGRAMS = Path(__file__).parents[1] / "diagrams" / "figures"
 #: Kafka's names for what the code calls so, by module of `zkconsumer`.
 NAMES = (
     ("PartitionTopicInfo", "PartitionInfo", "records/streams.py"),
@@ -41,7 +40,7 @@ MARGIN, LINE = 10, 14.5
 def names_table() -> str:
     """Kafka's names and ours."""
     rows = [(f"`{theirs}`", f"`{ours}`", f"[{module}](../zkconsumer/{module})") for theirs, ours, module in NAMES]
-    return _table(("in Kafka 0.8.2", "here", "in"), rows)
+    return markdown_table(("in Kafka 0.8.2", "here", "in"), rows)
 
 
 def life_table() -> str:
@@ -52,7 +51,7 @@ def life_table() -> str:
         said = ", ".join(queued) + (f"; {_span(moment.waiting)} waits" if moment.waiting else "")
         offsets = (moment.fetched, moment.consumed, moment.checkpointed)
         rows.append((str(number), moment.happened, f"`{moment.by}`", said, *map(str, offsets)))
-    return _table(
+    return markdown_table(
         ("moment", "what has happened", "by", "not handed out yet", "fetched", "consumed", "checkpointed"), rows
     )
 
@@ -60,11 +59,6 @@ def life_table() -> str:
 def _span(offsets: tuple[int, int]) -> str:
     first, last = offsets
     return str(first) if first == last else f"{first}-{last}"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = (headings, ["---"] * len(headings), *rows)
-    return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in lines)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -239,7 +233,7 @@ def _kind(moment: Moment, offset: int) -> str:
 
 
 def files() -> Mapping[Path, str]:
-    return {DIAGRAMS / "offset-parts.svg": parts_picture(), DIAGRAMS / "offset-life.svg": life_picture()}
+    return {FIGURES / "offset-parts.svg": parts_picture(), FIGURES / "offset-life.svg": life_picture()}
 
 
 assert len(_FILLS[2:4]) == CHUNKS_MAX, "a colour for each queued chunk"

@@ -28,6 +28,7 @@ from docs.generators.simulation_records import (
     SEEDS,
     Measured,
     OriginalRecord,
+    counted,
     place_of,
     read_records,
     write_records,
@@ -106,20 +107,12 @@ def records_of(runs: Runs, of: str) -> list[OriginalRecord]:
             scenario=scenario,
             design=design,
             of=of,
-            counts={
-                name: [run[scenario].counts.get(name, 0) for run in repeats] for name in _counted(repeats, scenario)
-            },
+            counts=counted([run[scenario].counts for run in repeats]),
             settled_ms=[run[scenario].settled_ms for run in repeats],
         )
         for design, repeats in runs.items()
         for scenario in SCENARIOS
     ]
-
-
-def _counted(repeats: list[dict[str, Measured]], scenario: str) -> list[str]:
-    """What is not 0 in all runs."""
-    names = dict.fromkeys(name for run in repeats for name in run[scenario].counts)
-    return [name for name in names if any(run[scenario].counts.get(name) for run in repeats)]
 
 
 def main() -> None:

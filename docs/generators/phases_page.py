@@ -26,13 +26,6 @@ DRAWN = (EAGER, COOPERATIVE, CONSUMER, SERVER, ZOOKEEPER)
 _ALT_TEXT = "{}: the new member's phases and requests in the order of the table below"
 
 
-def page() -> str:
-    """The page for the present recording."""
-    recorded = conversations()
-    shown = {design: f"{_shown(design)}\n\n{folded('As a table', _rows(recorded[design]))}" for design in DRAWN}
-    return filled(PAGE, {"matrix": matrix(recorded), **shown})
-
-
 def _shown(design: str) -> str:
     return f"![{_ALT_TEXT.format(design)}](diagrams/figures/phases-{design}.svg)"
 
@@ -87,4 +80,6 @@ def _row(each: Happened) -> tuple[str, str, str, str]:
 def files() -> Mapping[Path, str]:
     """The page and its figures."""
     recorded = conversations()
-    return {PAGE: page(), **{FIGURES / f"phases-{name}.svg": picture(name, recorded[name]) for name in DRAWN}}
+    shown = {design: f"{_shown(design)}\n\n{folded('As a table', _rows(recorded[design]))}" for design in DRAWN}
+    figures = {FIGURES / f"phases-{name}.svg": picture(name, recorded[name]) for name in DRAWN}
+    return {PAGE: filled(PAGE, {"matrix": matrix(recorded), **shown}), **figures}

@@ -66,6 +66,7 @@ def take_restarts(browser: Any, folder: Path) -> None:
 def take_herd(browser: Any, folder: Path) -> None:
     page = browser.new_page(viewport=_VIEW)
     page.goto((performed(folder, HERD) / "report.html").as_uri())
+    page.add_style_tag(content=".growths, .twin { display: none }")
     _take(page, page.locator('section[data-scenario="herd"] .grown').first, "herd")
 
 

@@ -1,6 +1,5 @@
-"""The table of `zookeeper-consumer.md` that shows which options change the rebalance table of `zkconsumer`.
-
-It needs no run: `make draw ARGS="--from-code"` fills it in, and a test holds the page against it.
+"""The tables of `zookeeper-consumer.md` that need no run: which options change the rebalance table of `zkconsumer`, and
+those beside the figures of offsets.
 """
 
 from __future__ import annotations
@@ -8,16 +7,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from docs.generators.pages import markdown_table
+from docs.generators.offset_picture import life_table, names_table
+from docs.generators.pages import DOCS, filled, markdown_table
 from zkconsumer.rebalance.config import RebalanceConfig
 from zkconsumer.rebalance.table import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from zkconsumer.rebalance.state import RebalanceState
     from zkconsumer.rebalance.steps import Step
 
+PAGE = DOCS / "zookeeper-consumer.md"
 ORIGINAL = RebalanceConfig(group="g", consumer_id="c")
 #: The settings that change the table, as the page names them.
 OPTIONS: Mapping[str, RebalanceConfig] = {
@@ -32,6 +34,14 @@ OPTIONS: Mapping[str, RebalanceConfig] = {
     "`roundrobin.release=1.1`": replace(ORIGINAL, strategy="roundrobin-1.1"),
     "`rebalance.listener.in.attempt`": replace(ORIGINAL, listener_in_attempt=True),
 }
+
+
+def places() -> Mapping[str, str]:
+    return {"rebalance-options": options(), "offset-names": names_table(), "offset-life": life_table()}
+
+
+def files() -> Mapping[Path, str]:
+    return {PAGE: filled(PAGE, places())}
 
 
 def options() -> str:

@@ -18,7 +18,7 @@ from comparison.cli.report_file import write_page
 from comparison.exits import Exit
 from docs.generators.pages import DOCS
 from docs.generators.recording import REPORTS, archive_of, captions, recorded_tour, tours, unpack
-from docs.generators.sessions import COMMAND
+from docs.generators.records import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

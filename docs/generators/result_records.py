@@ -7,15 +7,11 @@ what earlier ones have left in `FOLDER/NAME`. Then `make names` fills the page.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
 from datetime import date
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,13 +21,14 @@ from comparison.report.summaries.figures import named
 from comparison.results.result import RESULT, Spread, read_result
 from comparison.results.run import Change, Run  # noqa: TC001 - msgspec reads the annotations
 from docs.generators.pages import DOCS
+from docs.generators.records import COMMAND, asked, lined, together, write_parts
 from docs.generators.simulation_records import repeats_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 RECORDS = DOCS / "results.json"
-COMMAND = Path(sys.executable).with_name("rebalance-lab")
 #: Every figure is a median of so many runs, with the seeds from 1 on.
 REPEATS = 5
 _REPEATED = ("--seed", "1", "--repeat", f"{REPEATS}")
@@ -100,13 +97,12 @@ def read_records() -> dict[str, CommandRecord]:
 
 def write_records(records: Mapping[str, CommandRecord]) -> None:
     """One line for each case."""
-    parts = []
-    for name in COMMANDS:
-        if name in records:
-            head = msgspec.json.encode(msgspec.structs.replace(records[name], cases=[])).decode().removesuffix("[]}")
-            lines = ",\n".join(msgspec.json.encode(case).decode() for case in records[name].cases)
-            parts.append(f'"{name}":{head}[\n{lines}\n]}}')
-    RECORDS.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+    write_parts(RECORDS, {name: _lines(records[name]) for name in COMMANDS if name in records})
+
+
+def _lines(record: CommandRecord) -> str:
+    head = msgspec.json.encode(msgspec.structs.replace(record, cases=[])).decode().removesuffix("[]}")
+    return f"{head}{lined(record.cases)}}}"
 
 
 def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
@@ -117,15 +113,10 @@ def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
             design=design,
             seeds=[run.seed for run in repeats],
             verdicts=[str(run.verdict) for run in repeats],
-            figures=_together([dict(figures_of(run)) for run in repeats]),
+            figures=together([dict(figures_of(run)) for run in repeats], None),
         )
         for (scenario, design), repeats in repeats_of(runs)
     ]
-
-
-def _together(several: Sequence[Mapping[str, float | None]]) -> dict[str, list[float | None]]:
-    names = dict.fromkeys(name for figures in several for name in figures)
-    return {name: [figures.get(name) for figures in several] for name in names}
 
 
 def figures_of(run: Run) -> Iterator[tuple[str, float | None]]:
@@ -186,16 +177,10 @@ def perform(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="result_records", description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(COMMANDS)}  [default: all]")
-    parser.add_argument("--runs", type=Path, help="folder of the runs of earlier commands, instead of new ones")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in given.names or COMMANDS:
-            folder = (given.runs or Path(scratch)) / name
-            if given.runs is None:
-                perform(name, folder)
-            write_records({**read_records(), name: record_of(folder)})
+    for name, folder, is_made in asked("result_records", __doc__, COMMANDS):
+        if not is_made:
+            perform(name, folder)
+        write_records({**read_records(), name: record_of(folder)})
 
 
 if __name__ == "__main__":

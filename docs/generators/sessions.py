@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comparison.exits import Exit
+from docs.generators.records import COMMAND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-COMMAND = Path(sys.executable).with_name("rebalance-lab")
 _BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 

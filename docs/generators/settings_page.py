@@ -29,8 +29,7 @@ _NAME = re.compile(r"(?<![\w.])(?P<name>[a-z]+(?:\.[a-z0-9]+)+)(?:=[a-z0-9_-]+)?
 _PLAIN = re.compile(r"-?\d+ or more|true or false|a text")
 
 
-def page() -> str:
-    """The page for the present tables."""
+def files() -> dict[Path, str]:
     found = sorted(rows(), key=_place)
     names = Counter(row.setting.name for row in found)
     parts = (_part(list(of_part), names) for _, of_part in groupby(found, key=_heading))
@@ -38,7 +37,7 @@ def page() -> str:
         f"{len(elsewhere())} further settings of Kafka's consumers and brokers are known by name and have no effect "
         "here, which a warning says. A topic's own settings are in [Administration](administration.md).\n"
     )
-    return filled(PAGE, {"settings": "\n\n".join([*parts, tail])})
+    return {PAGE: filled(PAGE, {"settings": "\n\n".join([*parts, tail])})}
 
 
 def _place(row: Row) -> tuple[bool, int]:
@@ -112,8 +111,3 @@ def _link(found: re.Match[str], names: Counter[str]) -> str:
     if name not in names:
         return found.group()
     return f"[`{found.group()}`](#{name.replace('.', '')})" if names[name] == 1 else f"`{found.group()}`"
-
-
-def files() -> dict[Path, str]:
-    """The generated pages with their content."""
-    return {PAGE: page()}

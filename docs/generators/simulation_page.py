@@ -201,14 +201,7 @@ def verdicts(records: Records) -> str:
     return f"Of {len(every)} runs of {len(records.verdicts)} scenarios in {len(designs)} designs {went}."
 
 
-def page() -> str:
-    """The page for the present records."""
-    records = read_records()
-    return filled(
-        PAGE, {"beside-live": beside(records), "originals": beside_originals(records), "verdicts": verdicts(records)}
-    )
-
-
 def files() -> dict[Path, str]:
-    """The generated page with its content."""
-    return {PAGE: page()}
+    records = read_records()
+    places = {"beside-live": beside(records), "originals": beside_originals(records), "verdicts": verdicts(records)}
+    return {PAGE: filled(PAGE, places)}

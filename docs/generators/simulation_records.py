@@ -28,10 +28,11 @@ from comparison.scenarios.run.experiments import Experiments, plan
 from comparison.screen.progress import RunProgress
 from comparison.simulation.runs import perform
 from docs.generators.pages import DOCS
+from docs.generators.records import lined, together, write_parts
 from kernel.designs import DESIGN_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from comparison.results.run import Run
 
@@ -89,20 +90,10 @@ def read_records() -> Records:
 
 def write_records(records: Records) -> None:
     """One line for each case."""
-    parts = [
-        *(f'"{kind}":[\n{_lines(getattr(records, kind))}\n]' for kind in ("live", "simulated", "originals")),
-        f'"verdicts":{{\n{_verdict_lines(records)}\n}}',
-    ]
-    RECORDS.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
-
-
-def _lines(cases: Sequence[CaseRecord | OriginalRecord]) -> str:
-    return ",\n".join(msgspec.json.encode(case).decode() for case in cases)
-
-
-def _verdict_lines(records: Records) -> str:
-    lines = ((name, records.verdicts[name]) for name in CATALOGUE if name in records.verdicts)
-    return ",\n".join(f'"{name}":{msgspec.json.encode(by_design).decode()}' for name, by_design in lines)
+    cases = {kind: lined(getattr(records, kind)) for kind in ("live", "simulated", "originals")}
+    found = ((name, records.verdicts[name]) for name in CATALOGUE if name in records.verdicts)
+    lines = ",\n".join(f'"{name}":{msgspec.json.encode(by_design).decode()}' for name, by_design in found)
+    write_parts(RECORDS, cases | {"verdicts": f"{{\n{lines}\n}}"})
 
 
 def judged(folders: Sequence[Path]) -> Iterator[Run]:
@@ -131,18 +122,17 @@ def case_records(runs: Sequence[Run]) -> list[CaseRecord]:
             design=design,
             seeds=[run.seed for run in repeats],
             verdicts=[str(run.verdict) for run in repeats],
-            counts=_each([_counts(run) for run in repeats]),
-            predicted=_each([_predicted(run) for run in repeats]),
+            counts=counted([_counts(run) for run in repeats]),
+            predicted=counted([_predicted(run) for run in repeats]),
             settled_ms=[round(max(change.converge_ms or 0.0 for change in run.changes)) for run in repeats],
         )
         for (scenario, design), repeats in repeats_of(runs)
     ]
 
 
-def _each(several: Sequence[Counter[str]]) -> dict[str, list[int]]:
+def counted(several: Sequence[Mapping[str, int]]) -> dict[str, list[int]]:
     """By name, the count of each run; what is 0 in all of them says nothing."""
-    names = dict.fromkeys(name for counter in several for name in counter)
-    return {name: values for name in names if any(values := [counter[name] for counter in several])}
+    return {name: values for name, values in together(several, 0).items() if any(values)}
 
 
 def _counts(run: Run) -> Counter[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from kernel.assignors.movements import Movements
+from kernel.assignors.hash_order import PartitionTable
 from kernel.assignors.sticky_data import NO_GENERATION
 from kernel.assignors.subscription import java_order
 from kernel.values import TopicPartition
@@ -30,8 +30,44 @@ if TYPE_CHECKING:
     from kernel.assignors.claims import Claims
     from kernel.assignors.subscription import MemberSubscription
 
+
+class Movements:
+    """The original and current owner of each moved partition, and for each topic the partitions of each such pair.
+
+    They are kept to avoid moving partitions back and forth. If a partition of a topic moved from A to B, and another
+    one of that topic should now move from B to A, the first one moves back instead: the result is as balanced, with one
+    move less.
+    """
+
+    def __init__(self) -> None:
+        self._moved: dict[TopicPartition, tuple[str, str]] = {}
+        self._by_topic: dict[str, dict[tuple[str, str], PartitionTable]] = {}
+
+    def instead_of(self, tp: TopicPartition, giver: str, taker: str) -> TopicPartition:
+        """The partition to move to `taker` when `tp` would move there from `giver`."""
+        pairs = self._by_topic.get(tp.topic, {})
+        origin = self._moved[tp][0] if tp in self._moved else giver
+        opposite = pairs.get((taker, origin))
+        return tp if opposite is None else opposite.first()
+
+    def record(self, tp: TopicPartition, giver: str, taker: str) -> None:
+        """Record that `tp` moved from `giver` to `taker`."""
+        origin = self._forget(tp) if tp in self._moved else giver
+        if origin != taker:
+            self._moved[tp] = (origin, taker)
+            self._by_topic.setdefault(tp.topic, {}).setdefault((origin, taker), PartitionTable()).add(tp)
+
+    def _forget(self, tp: TopicPartition) -> str:
+        pair = self._moved.pop(tp)
+        pairs = self._by_topic[tp.topic]
+        pairs[pair].remove(tp)
+        if not len(pairs[pair]):
+            del pairs[pair]
+        return pair[0]
+
+
 #: The most passes over all partitions. One or two usually suffice; a chain of members, each of which shares one topic
-#: with the next, needs hundreds. Moves back to former owners, with other partitions moving instead (see `movements`),
+#: with the next, needs hundreds. Moves back to former owners, with other partitions moving instead (see `Movements`),
 #: can form a cycle, which is detected and ends the balancing. Kafka has no limit: its leader then never answers.
 PASSES_MAX = 1_000
 

@@ -158,11 +158,10 @@ class BrokerConnection:
                 self._trace(api, chosen, correlation_id, error, group)
         return answer
 
-    def send_only(self, api: Api, body: Mapping[str, Any], *, version: int | None = None) -> None:
+    def send_only(self, api: Api, body: Mapping[str, Any]) -> None:
         """Send a request that has no response (Produce with acks=0). Raises `Disconnected`."""
-        chosen = self.version_of(api) if version is None else version
         self._correlation_id += 1
-        self._write(encode_request(api, chosen, self._correlation_id, self.client_id, body))
+        self._write(encode_request(api, self.version_of(api), self._correlation_id, self.client_id, body))
 
     def close(self) -> None:
         """Close the connection. Pending calls raise `Disconnected`. Idempotent."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernel.errors import RebalanceLabError, Retriable, Unavailable
 from kernel.records.records import NewRecord, build_batch
 from kernel.runtime import REAL
+from kernel.tasks import cancel_and_wait
 from kernel.wire.errors import ErrorCode, ProtocolError, error_name
 from kernel.wire.versions import Api
 
@@ -132,9 +133,7 @@ class Producer:
         except TimeoutError:
             pass
         tasks = [partition.task for partition in self._partitions.values() if partition.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
         for tp, partition in self._partitions.items():
             _fail(partition.queue, ProduceFailed(tp, "CLOSED", "the producer was closed"))
             partition.queue.clear()

@@ -80,13 +80,13 @@ class ZooKeeperSession(SessionLifecycle):
         await self.ensure_path(parent(path), step=step, cause=cause)
         return self._bridge.relative(await self._perform(operation))
 
-    async def create_numbered(self, path: str, data: bytes | None = b"", *, step: str = "", cause: str = "") -> str:
+    async def create_numbered(self, path: str, data: bytes | None = b"", *, step: str = "") -> str:
         """Create a persistent sequential znode: `path` and ten digits, counted by the parent. Returns its path.
 
         A retry after a broken connection may create a second one. Raises `NoNode`.
         """
         request = requests.create_numbered(self._bridge.absolute(path), data)
-        operation = Operation(op="create", path=path, request=request, step=step, cause=cause)
+        operation = Operation(op="create", path=path, request=request, step=step)
         return self._bridge.relative(await self._perform(operation))
 
     async def ensure_path(self, path: str, *, step: str = "", cause: str = "") -> None:

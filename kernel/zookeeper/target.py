@@ -86,20 +86,18 @@ def parse_target(text: str) -> ZooKeeperTarget:
 
 
 @contextmanager
-def open_zookeeper(
-    spec: str | ZooKeeperTarget, run_dir: Path, *, given_up: threading.Event | None = None
-) -> Iterator[ZooKeeperHandle]:
+def open_zookeeper(spec: str | ZooKeeperTarget, run_dir: Path) -> Iterator[ZooKeeperHandle]:
     """Start a ZooKeeper and stop it afterwards, or check that a running one serves.
 
     Raises `UserError` if the target is invalid, `EnvironmentFault` if it cannot be started, `Unavailable` if a running
-    one does not serve, `StartGivenUp` if another thread sets `given_up` during the start.
+    one does not serve.
     """
     target = parse_target(spec) if isinstance(spec, str) else spec
     if not target.ours:
         require_serving(target)
         yield ZooKeeperHandle(target.connect_string, (), target.kind, target.addresses)
         return
-    started = make_servers(target, run_dir, given_up=given_up)
+    started = make_servers(target, run_dir)
     started.start()
     try:
         addresses = tuple((server.host, server.client_port) for server in started.servers)

@@ -64,7 +64,7 @@ async def test_members_that_join_share_the_partitions(bench: Bench) -> None:
             assert len(ids) == 3
 
 
-async def test_each_stream_knows_its_place_in_the_group(bench: Bench) -> None:
+async def test_streams_of_one_consumer_share_its_partitions_and_know_their_places(bench: Bench) -> None:
     design = DESIGNS[bench.design]
     await bench.create(4)
     async with members(bench, {bench.topic: 2}) as (member,):
@@ -75,8 +75,9 @@ async def test_each_stream_knows_its_place_in_the_group(bench: Bench) -> None:
             60,
             lambda: f"two partitions for each stream: {member.consumer.assignment()}",
         )
+        assert len(member.consumer.member_ids) == (1 if member.consumer.capabilities.streams else 2)
         places = member.consumer.places()
-        assert set(places) == {0, 1}
+        assert set(places) == set(member.consumer.assignment()) == {0, 1}
         assert {place.member_id for place in places.values()} == set(member.consumer.member_ids)
         assert all(bool(place.coordinator) is design.coordinator for place in places.values())
         assert all((place.generation is not None) is design.coordinator for place in places.values())
@@ -127,20 +128,6 @@ async def test_position_is_the_next_offset_to_be_delivered(bench: Bench) -> None
         assert member.consumer.position(TopicPartition("elsewhere", 0)) is None
     finally:
         await member.close()
-
-
-async def test_streams_of_one_consumer_share_its_partitions(bench: Bench) -> None:
-    await bench.create(4)
-    async with members(bench, {bench.topic: 2}) as (member,):
-        await shared_out([member], partitions_of(bench.topic, 4))
-        await until(
-            lambda: sorted(map(len, member.consumer.assignment().values())) == [2, 2],
-            60,
-            lambda: f"two partitions a stream, got {member.consumer.assignment()}",
-        )
-        assert set(member.consumer.assignment()) == {0, 1}
-        owners = 1 if member.consumer.capabilities.streams else 2
-        assert len(member.consumer.member_ids) == owners
 
 
 async def test_topics_are_subscribed_together(bench: Bench) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
+from kernel.tasks import cancel_and_wait
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 
@@ -27,16 +28,10 @@ async def linked_ensemble(folder: Path, **limits: Any) -> AsyncIterator[tuple[Zo
     admitting = [asyncio.create_task(links.readmit(number, lambda: serving(ensemble))) for number in SERVERS]
     try:
         await asyncio.to_thread(ensemble.start)
-        await _cancelled(admitting)
+        await cancel_and_wait(*admitting)
         yield ensemble, links
     finally:
-        await _cancelled(admitting)
+        await cancel_and_wait(*admitting)
         links.heal()
         await asyncio.to_thread(ensemble.stop)
         await links.stop()
-
-
-async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

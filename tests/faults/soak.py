@@ -21,6 +21,7 @@ from comparison.scenarios.processes.fork_server import ForkServer
 from comparison.scenarios.processes.member_process import MemberConfig
 from kernel.assignors.thread_range import thread_range
 from kernel.errors import RebalanceLabError
+from kernel.tasks import cancel_and_wait
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.values import TopicPartition
@@ -90,8 +91,7 @@ class LocalMember:
 
     async def leave(self) -> None:
         assert self.work is not None
-        self.work.cancel()
-        await asyncio.gather(self.work, return_exceptions=True)
+        await cancel_and_wait(self.work)
         await self.consumer.close()
         self.tracer.close()
 

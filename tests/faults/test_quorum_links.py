@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from comparison.scenarios.testbed.quorum import SERVERS
+from kernel.tasks import cancel_and_wait
 from kernel.waiting import until
 from kernel.zookeeper.server import ServerProcess
 from tests.faults.linked_ensemble import linked_ensemble, serving
@@ -29,8 +30,7 @@ async def test_each_server_that_is_restarted_joins_the_others_again(tmp_path: Pa
             introducing = asyncio.create_task(links.introduce(number))
             await asyncio.to_thread(server.restart)
             await admitted(server)
-            introducing.cancel()
-            await asyncio.gather(introducing, return_exceptions=True)
+            await cancel_and_wait(introducing)
 
 
 @pytest.mark.faults

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from kernel.zookeeper.chroot import ensure_chroot
 from tests.hostile.mutated_frames import REQUESTS, MutatedFrame, MutatedFrames
 from tests.hostile.under_fire import Workload, blast, in_turns, state_of
 from tests.support.brokers.limited import limited_broker
+from tests.support.lean_child import lean_command
 
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
@@ -83,3 +86,25 @@ async def test_mutated_frames_of_every_version_stop_nothing_and_change_nothing(
             for workload in workloads:
                 await workload.end()
         assert fired_at.peak_bytes() < RESIDENT_BYTES, f"{fired_at.peak_bytes() / 1e6:.0f} MB were in use"
+
+
+# Mutated responses of every API and version, and mutated batches: our decoders raise only our own errors.
+
+
+@pytest.mark.parametrize(
+    ("answers", "seed"),
+    [
+        pytest.param(2_500, 21, id="short"),
+        pytest.param(1_000_000, 22, id="long", marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
+    ],
+)
+def test_mutated_answers_and_batches_are_decoded_or_refused_within_little_memory(answers: int, seed: int) -> None:
+    command = lean_command("tests.hostile.decoded_in_a_child", answers, seed)
+    child = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
+    assert child.returncode == 0, child.stderr[-3000:]
+    output = re.fullmatch(r"(\d+) answers, (\d+) refused; (\d+) batches, (\d+) refused\n", child.stdout)
+    assert output is not None, child.stdout
+    asked, refused, batches, bad = map(int, output.groups())
+    assert (asked, batches) == (answers, answers // 10)
+    assert asked / 2 < refused < asked, "most are refused, but not all"
+    assert batches / 10 < bad < batches, "some are refused, but not all"

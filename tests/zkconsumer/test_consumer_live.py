@@ -227,18 +227,6 @@ async def test_without_a_broker_a_member_waits_and_starts_when_one_comes(chroot,
             await c1.read_until(6)
 
 
-async def test_added_partitions_are_assigned_at_once(chroot, tmp_path):
-    async with (
-        running_broker(chroot, tmp_path, {"t": 2}) as broker,
-        opened(chroot) as session,
-        member(chroot, "c1", {"t": 1}),
-        member(chroot, "c2", {"t": 1}),
-    ):
-        await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
-        await broker.cluster.grow_topic("t", partitions=5)
-        await settled(session, shared("t", ("g_c1-0", range(3)), ("g_c2-0", range(3, 5))))
-
-
 async def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chroot, tmp_path):
     async with running_broker(chroot, tmp_path, {"t": 1}), opened(chroot) as session:
         async with member(chroot, "c1", {"t": 1}) as first:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from comparison.scenarios.testbed.proxy import TcpProxy
+from kernel.tasks import cancel_and_wait
 from kernel.trace.writer import SilentTracer
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -121,6 +122,4 @@ async def test_cut_off_member_goes_on_delivering_and_moves_offsets_back_when_it_
             await until(lambda: len(c1.records[cut_off]) == 50, 60, lambda: f"the repetition: {c1.records}")
             assert c1.records[cut_off][30:] == list(range(10, 30))
         finally:
-            for poll in polls:
-                poll.cancel()
-            await asyncio.gather(*polls, return_exceptions=True)
+            await cancel_and_wait(*polls)

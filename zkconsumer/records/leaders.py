@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from kernel.client.client import ClusterClient
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.java_hash import java_hash, kafka_abs, signed
+from kernel.tasks import cancel_and_wait
 from zkconsumer.records.fetchers import Fetcher
 from zkconsumer.watching.brokers import read_brokers
 
@@ -74,10 +75,10 @@ class FetcherManager:
         """Stop everything; nothing is fetched or queued after this returns."""
         finder, self._finder = self._finder, None
         if finder is not None:
-            await _ended([finder])
+            await cancel_and_wait(finder)
         tasks = [task for _, task in self._fetchers.values()]
         self._fetchers.clear()
-        await _ended(tasks)
+        await cancel_and_wait(*tasks)
         self._without_leader.clear()
 
     async def close(self) -> None:
@@ -157,15 +158,9 @@ class FetcherManager:
         for key, (fetcher, task) in list(self._fetchers.items()):
             if await fetcher.count() == 0:
                 del self._fetchers[key]
-                await _ended([task])
+                await cancel_and_wait(task)
 
 
 def fetcher_id(tp: TopicPartition, fetchers: int) -> int:
     """Which of a broker's fetchers gets a partition: Utils.abs(31 * topic.hashCode + partition) % fetchers."""
     return kafka_abs(signed(31 * java_hash(tp.topic) + tp.partition)) % fetchers
-
-
-async def _ended(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

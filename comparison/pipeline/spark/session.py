@@ -60,19 +60,13 @@ _BAD_SETTING = "[INVALID_CONF_VALUE"
 
 
 @contextmanager
-def spark_session(
-    master: str = "local[*]",
-    *,
-    work_dir: Path | None = None,
-    memory: str = "1g",
-    options: SparkOptions | None = None,
-) -> Iterator[SparkSession]:
+def spark_session(master: str = "local[*]", *, work_dir: Path | None = None) -> Iterator[SparkSession]:
     """A session for the duration of the block.
 
     `master` is any supported Spark master URL; `work_dir` (a temporary one by default) holds Spark's scratch files and
     its log. Raises EnvironmentFault if Java or Spark does not start, or the master does not answer.
     """
-    with starting_session(master, work_dir=work_dir, memory=memory, options=options) as starting:
+    with starting_session(master, work_dir=work_dir) as starting:
         yield starting.session()
 
 

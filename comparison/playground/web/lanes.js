@@ -122,7 +122,7 @@ export class Lanes {
     const { second, strip } = this.room, below = BAR + 1, of = (kind) => own.filter((each) => each.kind === kind);
     const between = (kind) => of(kind).filter((each) => each.to_ms !== each.from_ms);  // somebody took over at once
     for (const each of between("unnamed")) this.bar(each, 0, BAR, "gap", "", "nobody is named");
-    for (const each of between("nobody")) this.bar(each, below, BAR, "gap", each.member ? [`${each.member} is frozen`, `${each.member} frozen`, each.member] : "nobody",
+    for (const each of between("nobody")) this.bar(each, below, BAR, each.member ? "frozen" : "gap", each.member ? [`${each.member} is frozen`, `${each.member} frozen`, each.member] : "nobody",
       each.member ? `nobody delivers: ${each.member} is frozen` : "nobody delivers");
     for (const each of of("named")) this.bar(each, 0, BAR, `bar ${each.style}`, each.member, `${each.member} is named`);
     for (const each of of("delivering")) {
@@ -161,7 +161,7 @@ export class Lanes {
     const item = { from_ms: each.from_ms, to_ms: each.to_ms, node, labels: [label].flat().filter(Boolean).map(printable) };
     if (item.labels.length) {
       item.isRed = style === "both";
-      item.text = svg("text", { class: item.isRed ? "on-red" : style === "gap" ? "on-gap" : "on-bar", y: y + height - 2 });
+      item.text = svg("text", { class: item.isRed ? "on-red" : ["gap", "frozen"].includes(style) ? "on-gap" : "on-bar", y: y + height - 2 });
       this.into.root.append(item.text);
     }
     this.into.items.push(item);

@@ -14,7 +14,7 @@ const sign = (style) => sample(svg("g", { class: "mark", "data-style": style, tr
 function meanings(authority) {
   return [
     [sample(rect("bar k0", 1, 5), rect("bar k0", 8, 5)), `above: whom ${authority} names; below: who delivers`],
-    [sample(rect("gap")), "hatched: nobody"], [sample(rect("both")), "red: several at once"], [sample(rect("band", 0, 14)), "a fault lasts"],
+    [sample(rect("gap")), "hatched: nobody"], [sample(rect("frozen")), "dashed: its owner is frozen"], [sample(rect("both")), "red: several at once"], [sample(rect("band", 0, 14)), "a fault lasts"],
     [sign("begin"), "something goes or breaks"], [sign("heal"), "heals"], [sign("change"), "changes"],
     ...PHASES.map((each) => [sample(rect(`phase p-${each}`)), each]),
   ];

@@ -38,6 +38,7 @@ class Replay {
     const column = new GroupColumn(group, null, () => "", null);
     column.root.querySelector("h2").id = `column-${number}`;
     if (about) column.root.querySelector(".znodes h3").after(html("p", { class: "faint" }, about));
+    if (this.all.first.groups.length > 1) for (const each of column.root.querySelectorAll(":scope > :is(.counters, .feed-part, div:not(.head, .glance))")) each.dataset.of = group.design;
     column.cursor = new Cursor(column.lanes, (ms) => this.seek(ms));
     part("groups").append(column.root);
     part("jump").append(html("a", { href: `#column-${number}` }, group.design));

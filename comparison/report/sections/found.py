@@ -14,10 +14,14 @@ from comparison.report.sections.found_members import overdue, reset_behind, take
 from comparison.report.sections.words import by_design, counted, metric
 from comparison.report.summaries import additions
 from comparison.report.summaries.figures import ending, number
+from comparison.report.summaries.repeats import RunOfRepeats
 from comparison.report.summaries.throughput import SLOW, describe_waits
+from comparison.results.meanings import Glance
+from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.promises import PromiseOutcome
 from comparison.results.refusals import refused_in_words
+from comparison.results.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +50,7 @@ class Finding(NamedTuple):
 def findings(scenario: str, runs: Sequence[Run], views: Views, promises: Promises) -> list[Finding]:
     """What the runs of one scenario show; `views` are those runs by design, where they can be drawn."""
     found = [*_endings(runs), *_verdicts(runs), *_two_delivering(runs, views), *_moved_back(runs, views)]
-    found += _broken(promises)
+    found += _broken(runs, promises)
     found += _copies(runs)
     told = [(run.design, refused_in_words(run.refusals)) for run in runs if run.refusals]
     found += [Finding(f"In {design} members were {refused}.") for design, refused in told]
@@ -77,24 +81,43 @@ def _verdicts(runs: Sequence[Run]) -> Iterator[Finding]:
                 yield Finding(f"{_capital(outcome)} in {run.design}: {each.check}: {each.reason}.")
 
 
-def _broken(promises: Promises) -> Iterator[Finding]:
-    """Which promises each design broke, and by what figures."""
-    for design, outcomes in promises.items():
-        broken = [each for each in outcomes if each.outcome is PromiseOutcome.BROKEN]
-        if broken:
-            said = "; ".join(f"{each.promise.name} ({each.shown})" for each in broken)
-            yield Finding(f"Broken in {design}: {said}.")
+def _broken(runs: Sequence[Run], promises: Promises) -> Iterator[Finding]:
+    """Which promises were broken, those of the same designs together."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for place in range(max(map(len, promises.values()), default=0)):
+        of = {design: outcomes[place] for design, outcomes in promises.items()}
+        if broken := {design: each for design, each in of.items() if each.outcome is PromiseOutcome.BROKEN}:
+            (name,) = {each.promise.name for each in broken.values()}
+            seen = [(run.design, broken[run.design].shown) for run in runs if _is_untold(run, broken)]
+            why = by_design(seen) if len(broken) > 1 else "".join(text for _, text in seen)
+            together.setdefault(tuple(broken), []).append(f"{name} ({why})" if why else name)
+    for designs, names in together.items():
+        is_all = len(designs) == len(promises) > 1
+        yield Finding(f"Broken in {'every design' if is_all else listed(designs)}: {'; '.join(names)}.")
+
+
+def _is_untold(run: Run, broken: Mapping[str, Outcome]) -> bool:
+    """Whether the table has no figure of this run that shows how it broke a promise."""
+    if run.design not in broken or isinstance(run, RunOfRepeats):
+        return run.design in broken
+    promise = broken[run.design].promise
+    seen = [name for name in (*promise.figures, *promise.if_known) if metric(run, name)]
+    return not seen or any(METRICS[name].glance is not Glance.HARM for name in seen)
 
 
 def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    for run in runs:
-        if longest_s := metric(run, "two_delivering_longest_s"):
-            links = _links(views.get(run.design), first_overlap)
-            fault = _of_fault(run)
-            yield Finding(
-                f"In {run.design} two members delivered the same partition for up to {number(longest_s)} s{fault}.",
-                links,
-            )
+    longest = [(run, longest_s) for run in runs if (longest_s := metric(run, "two_delivering_longest_s"))]
+    if longest:
+        faults = [_of_fault(run) for run, _ in longest]
+        alike = len(set(faults)) == 1
+        texts = [
+            (run.design, f"{number(longest_s)} s{'' if alike else fault}")
+            for (run, longest_s), fault in zip(longest, faults, strict=True)
+        ]
+        links = [link for run, _ in longest for link in _links(views.get(run.design), first_overlap)]
+        yield Finding(
+            f"Two members delivered the same partition for up to {by_design(texts)}{faults[0] if alike else ''}.", links
+        )
 
 
 def _of_fault(run: Run) -> str:
@@ -104,12 +127,10 @@ def _of_fault(run: Run) -> str:
 
 
 def _moved_back(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
-    for run in runs:
-        if records := metric(run, "moved_back_records"):
-            links = _links(views.get(run.design), first_moved_back)
-            yield Finding(
-                f"In {run.design} committed offsets moved back by {counted(records, 'record')} in all.", links
-            )
+    moved = [(run.design, counted(records, "record")) for run in runs if (records := metric(run, "moved_back_records"))]
+    if moved:
+        links = [link for design, _ in moved for link in _links(views.get(design), first_moved_back)]
+        yield Finding(f"In all, committed offsets moved back by {by_design(moved)}.", links)
 
 
 def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
@@ -142,10 +163,18 @@ def _why(run: Run) -> str:
 
 
 def _skips(runs: Sequence[Run]) -> Iterator[Finding]:
-    for run in runs:
-        if run.skips:
-            skipped = counted(metric(run, "skipped"), "record")
-            yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
+    """How records were skipped; where, if only one design did."""
+    skipping = [run for run in runs if run.skips]
+    if len(skipping) > 1:
+        resets = [(run.design, f"{run.skips[0].reset} of {_partitions(run)}") for run in skipping]
+        yield Finding(f"auto.offset.reset skipped to the {by_design(resets)}.")
+    for run in skipping[:1] if len(skipping) == 1 else ():
+        skipped = counted(metric(run, "skipped"), "record")
+        yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
+
+
+def _partitions(run: Run) -> str:
+    return counted(len({(each.topic, each.partition) for each in run.skips}), "partition")
 
 
 def _places(run: Run) -> str:

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 
 def only(result: Result, wanted: Callable[[Run], bool]) -> Result:
-    """The result with the runs that are wanted."""
+    """The result with the runs that are wanted, and the scenarios that these were made for."""
     kept = [number for number, run in enumerate(result.runs) if wanted(run)]
     place = {number: new for new, number in enumerate(kept)}
     runs = [result.runs[number] for number in kept]
+    made_for = {run.scenario for run in runs}
     scenarios = [
         _scenario(each.scenario, [place[number] for number in each.runs if number in place], runs)
         for each in result.scenarios
+        if each.scenario in made_for
     ]
     return replace(
         result,
         runs=runs,
-        scenarios=[each for each in scenarios if each.runs],
+        scenarios=scenarios,
         repeated=[
             replace(each, runs=[place[number] for number in each.runs], worst=place[each.worst])
             for each in result.repeated
@@ -39,6 +41,7 @@ def only(result: Result, wanted: Callable[[Run], bool]) -> Result:
             for each in result.growths
             if all(number in place for number in each.runs)
         ],
+        not_applicable=[each for each in result.not_applicable if each.scenario in made_for],
         verdict=worst(run.verdict for run in runs),
     )
 

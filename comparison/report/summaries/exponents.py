@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def power_text(axis: str, fitted: Growth | Exponent, of: str) -> str:
-    """`~ N^0.98 (95%: 0.90 to 1.06; 4 runs)`; `of` says what was fitted. Without an exponent, why there is none."""
+    """`2.0 times per doubling of N (N^0.98; 95%: 0.90 to 1.06; 4 runs)`; `of` says what was fitted.
+
+    Without an exponent, why there is none.
+    """
     exponent, low, high = fitted.exponent, fitted.low, fitted.high
     if exponent is None:
         return f"no exponent of {axis} ({fitted.reason})"
@@ -21,7 +24,7 @@ def power_text(axis: str, fitted: Growth | Exponent, of: str) -> str:
     else:
         flat = ", 0 included" if low <= 0 <= high else ""
         interval = f"95%: {_rounded(low)} to {_rounded(high)}{flat}; {of}"
-    return f"~ {axis}^{_rounded(exponent)} ({interval})"
+    return f"{2**exponent:.1f} times per doubling of {axis} ({axis}^{_rounded(exponent)}; {interval})"
 
 
 def _rounded(value: float) -> str:

@@ -97,6 +97,11 @@ def glanced(runs: Sequence[Run]) -> Glanced:
     return Glanced(rows, zero, unknown)
 
 
+def cells(name: str, runs: Sequence[Run]) -> Sequence[Cell]:
+    """One figure of a scenario's runs, also where it is 0, or unknown, in every design."""
+    return _row(name, runs, [_of(run, name) for run in runs]).cells
+
+
 def labelled(name: str) -> tuple[str, str]:
     """What a figure is called, and its unit; times are in seconds."""
     metric = METRICS[name]
@@ -134,30 +139,36 @@ def _row(name: str, runs: Sequence[Run], values: Sequence[float | None]) -> Row:
         why, shades = how.value, [0] * len(runs)
     else:
         why, shades = "", _shades(name, runs, values, is_draw=how is Compared.ONE_DRAW)
-    worst = max(value for value in values if value is not None)
+    texts = [_texts(name, run, value) for run, value in zip(runs, values, strict=True)]
+    _, worst = max(
+        ((value, text) for value, (text, _) in zip(values, texts, strict=True) if value is not None), default=(0, "")
+    )
     return Row(
         name,
         label,
         unit,
         metric.meaning,
         [
-            Cell(*_texts(name, run, value), shade, _sign(value, shade, worst, metric.glance))
-            for run, value, shade in zip(runs, values, shades, strict=True)
+            Cell(*shown, shade, _sign(shown[0], shade, worst, metric.glance))
+            for shown, shade in zip(texts, shades, strict=True)
         ],
         why,
     )
 
 
-def _sign(value: float | None, shade: int, worst: float, glance: Glance) -> Sign:
-    if value is None:
+def _sign(text: str, shade: int, worst: str, glance: Glance) -> Sign:
+    """Figures that are shown alike are marked alike."""
+    if not text:
         return Sign.UNKNOWN
     if not shade:
         return Sign.NONE
-    return Sign.HARM if glance is Glance.HARM else Sign.WORST if value == worst else Sign.NONE
+    return Sign.HARM if glance is Glance.HARM else Sign.WORST if text == worst else Sign.NONE
 
 
 def _shades(name: str, runs: Sequence[Run], values: Sequence[float | None], *, is_draw: bool) -> list[int]:
     known = [value for value in values if value is not None]
+    if not known:
+        return [0] * len(values)
     best, worst = min(known), max(known)
     best_run = runs[values.index(best)]
     second = 1000.0 if METRICS[name].unit == "ms" else 1.0

@@ -201,7 +201,7 @@ def _reason(what: str, chain: str, found: Sequence[_Found]) -> Reason:
 
 
 def _length(ms: float) -> str:
-    return f"{ms / 1000:.1f} s" if ms >= 200 else f"{ms:.0f} ms"
+    return f"{ms / 1000:.1f} s" if round(ms) >= 200 else f"{ms:.0f} ms"
 
 
 def _capital(text: str) -> str:

@@ -248,13 +248,13 @@ CHANGES = (
             "new partitions read",
         ),
         # The first automatic commit would come behind the end of the run.
-        steps=(Form(), KillOwner(), JoinOne(), AddPartitions(), Hold(1000)),
+        steps=(Form(), KillOwner(), JoinOne(), AddPartitions(), Hold(3000)),
         settings=MappingProxyType(
             {"auto.offset.reset": "latest", "auto.commit.interval.ms": "60000", "metadata.max.age.ms": "1000"}
         ),
         members_min=2,
         counts_predicted=False,
-        budget_s=14,
+        budget_s=16,
         references=("KIP-842", "KIP-1327", "KAFKA-20539"),
     ),
     Scenario(

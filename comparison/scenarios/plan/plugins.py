@@ -1,6 +1,6 @@
 """Own steps and faults: loaded from a Python file, a module or an installed package, before anything is planned.
 
-What is loaded adds itself to the tables by the decorators of `comparison.scenarios.extending`.
+What is loaded adds itself to the tables by the decorators of `rebalance_lab.extending`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Scenario:
     checks: tuple[str, ...] = ()
     like: str = ""
     only_promises: bool = False  #: judged as the fuzzer judges, at the end, whatever happens at once on the way
-    plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`comparison.scenarios.extending`)
+    plugins: tuple[str, ...] = ()  #: files or modules with own steps and faults (`rebalance_lab.extending`)
 
     @property
     def sets_own_sizes(self) -> bool:

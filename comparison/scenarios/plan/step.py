@@ -158,10 +158,10 @@ class MeasuredFault(Step):
 
 @dataclass(frozen=True, slots=True)
 class OwnStep(Step):
-    """A step that a user has written, with `perform`. See `comparison.scenarios.extending`."""
+    """A step that a user has written, with `perform`. See `rebalance_lab.extending`."""
 
     async def perform(self, group: Any) -> None:
-        """Perform it to its end. `group` is a `comparison.scenarios.extending.Group`."""
+        """Perform it to its end. `group` is a `rebalance_lab.extending.Group`."""
         raise NotImplementedError
 
 

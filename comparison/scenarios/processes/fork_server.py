@@ -29,6 +29,7 @@ from kernel.errors import EnvironmentFault
 from kernel.platform.interpreter import module_command
 from kernel.platform.lean_imports import import_lean, importing, load_numpy
 from kernel.runtime import REAL
+from kernel.tasks import cancel_and_wait
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
@@ -196,8 +197,7 @@ class ForkServer:
         if self._process.returncode is None:
             self._process.kill()
             await self._process.wait()
-        self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        await cancel_and_wait(self._listening)
         self._channel.close()
 
     async def _listen(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kernel.tasks import cancel_and_wait
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -19,9 +21,7 @@ async def gather_or_cancel(*parts: Coroutine[object, object, object]) -> None:
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
 
 async def gather_all(*parts: Coroutine[object, object, object]) -> None:

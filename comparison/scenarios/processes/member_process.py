@@ -45,6 +45,7 @@ from comparison.scenarios.processes.child_trace import ChildConfig, ChildTrace, 
 from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import NEVER_JOINS, POLLING_STOPPED, REFUSED, WAITING, configured
 from kernel.errors import RebalanceLabError, RefusedForGood
+from kernel.tasks import cancel_and_wait
 from kernel.trace.events import Role
 from kernel.zookeeper.stepping import StepGate
 
@@ -210,13 +211,9 @@ class Members:
     async def leave(self) -> None:
         """Stop polling, then close all members at the same time."""
         self.gate.open()
-        for task in self._polls:
-            task.cancel()
-        await asyncio.gather(*self._polls, return_exceptions=True)
+        await cancel_and_wait(*self._polls)
         await asyncio.gather(*(self._close(consumer) for consumer in self._polls.values()))
-        for request in list(self._requests):
-            request.cancel()
-        await asyncio.gather(*self._requests, return_exceptions=True)
+        await cancel_and_wait(*self._requests)
 
     async def _poll(self, consumer: GroupConsumer, number: int) -> None:
         """Poll until the group refuses the member for good, or the task is cancelled."""

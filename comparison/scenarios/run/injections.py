@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from comparison.scenarios.plan.faults import FAULTS, fault_named
 from comparison.scenarios.plan.step_names import name_of
 from comparison.scenarios.plan.targets import TargetKind, kind_of
-from comparison.scenarios.run import link_faults, member_faults, membership_faults, network_faults, process_faults
+from comparison.scenarios.run import link_faults, member_faults, process_faults
 from comparison.scenarios.run.changes import sleep_until
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CLASSES = {
     name_of(each): each
-    for module in (link_faults, member_faults, membership_faults, network_faults, process_faults)
+    for module in (link_faults, member_faults, process_faults)
     for each in vars(module).values()
     if isinstance(each, type)
 }

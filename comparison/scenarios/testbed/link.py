@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 from enum import StrEnum
 
+from kernel.tasks import cancel_and_wait
+
 _CHUNK = 65_536
 #: A delayed stream takes in this many chunks before its sender has to wait.
 _LATE_CHUNKS = 256
@@ -167,9 +169,7 @@ class Link:
         try:
             await asyncio.wait({reading, waiting}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (reading, waiting):
-                task.cancel()
-            await asyncio.gather(reading, waiting, return_exceptions=True)
+            await cancel_and_wait(reading, waiting)
 
     async def _read_to_the_end(self) -> None:
         with contextlib.suppress(OSError):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.link import BOTH_WAYS, Link, Way
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,9 +149,7 @@ class TcpProxy:
         if self._server is not None:
             self._server.close()
         tasks = [task for task in self._links.values() if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
         if self._server is not None:
             await self._server.wait_closed()
             self._server = None

@@ -18,6 +18,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper.servers import QuorumPorts
 
 if TYPE_CHECKING:
@@ -103,9 +104,7 @@ class QuorumProxies:
                 if absent == _ABSENT_CHECKS and introducing is None:
                     introducing = asyncio.create_task(self.introduce(server))
         finally:
-            if introducing is not None:
-                introducing.cancel()
-                await asyncio.gather(introducing, return_exceptions=True)
+            await cancel_and_wait(introducing)
 
     async def _tell(self, other: QuorumPorts, server: int, address: bytes) -> None:
         async with asyncio.timeout(_CONNECT_S):

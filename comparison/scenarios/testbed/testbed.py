@@ -18,6 +18,7 @@ from comparison.scenarios.testbed.zookeeper_bed import ZooKeeperBed
 from kernel.designs import DESIGNS
 from kernel.errors import Unavailable, UserError
 from kernel.platform.ports import KEPT, ReservedPorts
+from kernel.tasks import cancel_and_wait
 from kernel.trace.events import Role
 from kernel.values import TopicPartition
 from kernel.waiting import until
@@ -262,9 +263,7 @@ class Testbed:
 
     async def stop_brokers(self, *, at_once: bool = False) -> None:
         """Stop the load and the brokers that were started; `at_once` kills them."""
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.gather(self._loading, return_exceptions=True)
+        await cancel_and_wait(self._loading)
         if self._access is not None:
             await self._access.close()
         await gather_all(*(self._stop(broker, at_once=at_once) for broker in self.brokers))

@@ -23,6 +23,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from comparison.scenarios.testbed.quorum import SERVERS, QuorumProxies
 from kernel.designs import DESIGNS
 from kernel.errors import EnvironmentFault, RebalanceLabError, Unavailable, UserError
+from kernel.tasks import cancel_and_wait
 from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.zookeeper.counters import read_counters
@@ -249,9 +250,7 @@ class ZooKeeperBed:
             for server in servers:
                 await self._runtime.threads.run(server.wait_ready, timeout_s)
         finally:
-            for task in introducing:
-                task.cancel()
-            await asyncio.gather(*introducing, return_exceptions=True)
+            await cancel_and_wait(*introducing)
 
     def readmit(self, server: Server) -> None:
         """The links of a server are healed: see that it finds the others again, in the background."""
@@ -266,9 +265,7 @@ class ZooKeeperBed:
         self._readmitting.append(asyncio.create_task(watching, name=f"readmission of zookeeper-{number}"))
 
     async def _stop_readmitting(self) -> None:
-        for task in self._readmitting:
-            task.cancel()
-        await asyncio.gather(*self._readmitting, return_exceptions=True)
+        await cancel_and_wait(*self._readmitting)
         self._readmitting.clear()
 
     def links_of(self, server: int) -> list[tuple[TcpProxy, bool]]:

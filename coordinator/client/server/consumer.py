@@ -22,6 +22,7 @@ from coordinator.membership.subscription import TopicsSeen, by_name
 from kernel.consumer import Capabilities, SilentListener
 from kernel.errors import UserError
 from kernel.runtime import REAL, Runtime
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.operations import SessionChange, SessionState
 from kernel.zookeeper.session import ZooKeeperSession
@@ -155,8 +156,6 @@ class ServerConsumer(PollingConsumer[MemberStream, ServerConsumerConfig]):
     async def _disconnect(self) -> None:
         """Close the session last: it deletes the ids of members that could not unregister."""
         await super()._disconnect()
-        for task in self._session_tasks:
-            task.cancel()
-        await asyncio.gather(*self._session_tasks, return_exceptions=True)
+        await cancel_and_wait(*self._session_tasks)
         if self._session is not None:
             await self._session.close()

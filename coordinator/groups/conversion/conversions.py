@@ -11,6 +11,7 @@ If the records cannot be stored, the former group is restored, except for its pa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from coordinator.groups.answers import JoinAnswer
@@ -23,7 +24,6 @@ from coordinator.groups.consumer.timers import cancel_timers
 from coordinator.groups.consumer.timers import restart_session as restart_consumer_session
 from coordinator.groups.consumer.traces import RETIRED, trace_ended
 from coordinator.groups.conversion.downgrade import downgraded, tombstones
-from coordinator.groups.conversion.policy import MigrationPolicy
 from coordinator.groups.conversion.upgrade import upgraded
 from coordinator.groups.effects import Write
 from coordinator.groups.errors import Error
@@ -39,6 +39,23 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.requests import ConsumerSettings
     from coordinator.groups.effects import Turn
     from coordinator.groups.records import StoredChange
+
+
+class MigrationPolicy(Enum):
+    """Which ways groups may be converted: group.consumer.migration.policy, in lower case."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"  #: classic to consumer
+    DOWNGRADE = "downgrade"  #: consumer to classic
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class Conversions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.errors import RebalanceLabError, Retriable
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
 from kernel.zookeeper.operations import WatchEvent
 
@@ -52,9 +53,7 @@ class Follower:
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await cancel_and_wait(task)
 
     def begin(self) -> bool:
         """Before reading: what fires from now on is news. Returns whether changes may have been missed."""

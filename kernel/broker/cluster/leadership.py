@@ -26,6 +26,7 @@ from kernel.broker.storage.errors import StorageError
 from kernel.broker.storage.internal_errors import log_stopped
 from kernel.errors import EnvironmentFault, RebalanceLabError, Retriable
 from kernel.runtime import REAL, Runtime
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.end_session import SessionCredentials
 from kernel.zookeeper.errors import SessionClosed, ZooKeeperError
@@ -171,9 +172,7 @@ class Cluster:
         if session is None:
             return
         self._registered_in = 0
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_and_wait(*self._tasks)
         self._leading.want({}, self.snapshot)
         await self._leading.settled()
         await self._leave_folder(session)

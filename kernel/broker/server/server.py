@@ -34,6 +34,7 @@ from kernel.broker.server.unsupported import UnsupportedRequests
 from kernel.broker.settings.setting_table import REQUESTS_BYTES_MAX, RESPONSES_BYTES_MAX
 from kernel.errors import ConfigurationError
 from kernel.runtime import REAL, Runtime
+from kernel.tasks import cancel_and_wait
 from kernel.wire.frames import MAX_FRAME_BYTES
 from kernel.wire.versions import Api
 
@@ -141,10 +142,8 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Stop accepting, close every connection, cancel pending requests. Idempotent."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
-            self._sweeper = None
+        await cancel_and_wait(self._sweeper)
+        self._sweeper = None
         if self._listener is None:
             return
         self._listener.close()
@@ -155,9 +154,7 @@ class BrokerServer:
         self.memory.close()
         # Only tasks are ours to cancel; a bare future belongs to the handler that will complete it.
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
     def _admit(self, accepted: socket.socket, host: str) -> None:
         if len(self.connections) >= self.limits.connections_max:

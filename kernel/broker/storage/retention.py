@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.broker.storage.errors import Fenced, LogStopped, OffsetOutOfRange, StorageFailed
 from kernel.broker.storage.internal_errors import log_stopped
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,9 +48,7 @@ class Retention:
 
     async def stop(self) -> None:
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await cancel_and_wait(task)
 
     async def look(self) -> None:
         """Delete what has expired in every log."""

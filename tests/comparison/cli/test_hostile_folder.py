@@ -6,7 +6,10 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,44 @@ from comparison.exits import Exit
 from kernel.platform.interpreter import PYTHON, SAFE_PATH, bare_command, module_command
 from kernel.waiting import wait_until
 from kernel.zookeeper.containers.ownership import DISMISSED
-from tests.comparison.cli.hostile_folder import make_hostile, run_in
 from tests.comparison.pipeline.test_bad_runs import run_in as write_run_in
 from tests.support.commands.terminals import Terminals, started_by_a_shell
+
+#: The only one that `python -m rebalance_lab` must find where the user stands, if it is there.
+_ASKED_FOR = "rebalance_lab"
+_OURS = ("kernel", "zkconsumer", "coordinator", "comparison")
+#: What Python itself looks for as it starts.
+_AT_THE_START = ("sitecustomize", "usercustomize")
+_GROUPS = ("rebalance_lab.scenarios", "rebalance_lab.assignors")
+_RUN = "modules-that-were-run"
+
+
+def make_hostile(folder: Path) -> None:
+    """Put modules with the names of the standard library's, of ours and of all installed packages into a folder.
+
+    A package's metadata is there as well, which plugs one of them in.
+    """
+    marker = folder / _RUN
+    for name in _names():
+        says = f"with open({str(marker)!r}, 'a') as file:\n    print({name!r}, file=file)\n"
+        (folder / f"{name}.py").write_text(f"{says}raise ImportError('the module of a stranger was run')\n")
+    info = folder / "plugged-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("".join(f"[{group}]\nplugged = plugged\n" for group in _GROUPS))
+
+
+@cache
+def _names() -> set[str]:
+    installed = {name for name in packages_distributions() if name.isidentifier()}
+    return {*sys.stdlib_module_names, *installed, *_OURS, *_AT_THE_START, "plugged"} - {_ASKED_FOR}
+
+
+def run_in(folder: Path) -> list[str]:
+    """The folder's modules that were run."""
+    marker = folder / _RUN
+    return marker.read_text().split() if marker.exists() else []
+
 
 TIMEOUT_S = 300
 

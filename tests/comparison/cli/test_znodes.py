@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comparison.cli.znodes import DATA_MAX, lines_of
+from comparison.cli.zookeeper import DATA_MAX, lines_of
 from comparison.playground.live.tree import Seen
 
 

@@ -21,7 +21,7 @@ from comparison.pipeline.measured import Measured
 from comparison.pipeline.remembered import ReadParts
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Run
-from tests.comparison.pipeline.test_missing_evidence import judged
+from tests.comparison.pipeline.test_bad_runs import judged
 from tests.support.runs.inline_spark import InlineSpark
 from tests.support.trace.traces import MS, e, tables, traced_run, write_run
 

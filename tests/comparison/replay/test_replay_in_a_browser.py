@@ -13,7 +13,7 @@ import pytest
 
 from comparison.replay.captions import Caption, Seen
 from kernel.waiting import wait_until
-from tests.support.pages.browser import DESKTOP, PHONE, visit
+from tests.support.pages.browser import DESKTOP, PHONE, require_accessible, visit
 from tests.support.runs.replayed import write_replay_of
 from tests.support.runs.seen_runs import ATTACK, write_cut, write_hostile
 
@@ -248,13 +248,26 @@ def test_without_motion_it_moves_in_steps(browser: Any, file: Path) -> None:
 @pytest.mark.parametrize("width", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Any, file: Path, width: dict[str, int], scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with opened(browser, file, viewport=width, color_scheme=scheme) as page:
         seek(page, 8450)
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-        found = axe.Axe().run(page)
-        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]] == []
+        require_accessible(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width["width"]
+
+
+def test_on_a_phone_the_lanes_of_all_groups_follow_each_other(browser: Any, file: Path) -> None:
+    with opened(browser, file, viewport=PHONE) as page:
+        tops = [
+            page.locator(f'[data-part="{part}"]').nth(at).bounding_box()["y"]
+            for part in ("lanes", "counters")
+            for at in (0, 1)
+        ]
+        assert tops == sorted(tops)
+        assert tops[1] - tops[0] < PHONE["height"]
+        names = page.locator('[data-part="counters"]').evaluate_all(
+            "(all) => all.map((each) => getComputedStyle(each, '::before').content)"
+        )
+        assert names == ['"zookeeper"', '"eager"']
 
 
 def test_without_script_it_says_what_happened(browser: Any, file: Path) -> None:

@@ -94,6 +94,14 @@ def test_a_sum_without_an_unknown_figure_is_a_least() -> None:
     assert re.search(r"^ eager .* ≥0\.3 ", brief(compose(runs)), re.MULTILINE)
 
 
+def test_a_run_that_two_scenarios_share_is_summed_up_in_both_and_complete() -> None:
+    names = ("split-brain", "split-brain-ensemble")
+    others = [judge(run(name, "eager", duplicates=1.0)) for name in names]
+    text = brief(compose([judge(run(names[0], "zookeeper", duplicates=5.0)), *others]))
+    assert re.search(r"^ zookeeper .* 0\.3 .* 10$", text, re.MULTILINE)
+    assert re.search(r"^ eager .* 0\.3 .* 2$", text, re.MULTILINE)
+
+
 def test_time_to_settle_is_since_the_heal_where_there_is_one_as_in_the_report() -> None:
     healed, not_healed = (
         judge(run(name, "eager", converge_ms=6_709.0, converge_healed_ms=ms))

@@ -12,16 +12,11 @@ from comparison.cli.state import STATE_VARIABLE
 from comparison.scenarios.run.experiments import plan
 from docs.generators.migration import migration
 from docs.generators.reconciliation import PARTITIONS, Row, fenced, reconciliation, records, static, too_slow
-from docs.generators.reconciliation_page import PAGE, files, owned, picture
+from docs.generators.reconciliation_page import PAGE, owned, picture
 from tests.support.pages.typed_commands import commands, parsed
 
 COMMANDS = commands(PAGE.read_text(encoding="utf-8"))
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_page_and_figure_are_what_the_groups_do() -> None:
-    for path, content in files().items():
-        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
 
 
 @pytest.mark.parametrize("story", [reconciliation, too_slow, fenced, static])

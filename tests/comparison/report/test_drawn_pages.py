@@ -8,9 +8,8 @@ from functools import cache
 import pytest
 
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from docs.generators import concept_pictures, reconciliation_page, results_page
-from docs.generators.draw import COMMANDS, FROM_CODE, Runs, fillings, pages
-from docs.generators.history_picture import PICTURE, picture
+from docs.generators import rebalance_table, reconciliation_page, results_page
+from docs.generators.draw import COMMANDS, Runs, fillings, pages
 from docs.generators.pages import DOCS, chapter
 from kernel.designs import DESIGN_NAMES, STATIC
 
@@ -27,9 +26,9 @@ def places(page: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("page", [page for source in COMMANDS for page in pages(source)])
 def test_every_generated_part_is_known_and_filled(page):
-    told = reconciliation_page.places() if page == reconciliation_page.PAGE.stem else {}
+    told = {name for each in (rebalance_table, reconciliation_page) if each.PAGE.stem == page for name in each.places()}
     recorded = {name for name, table in results_page.TABLES.items() if table.page.stem == page}
-    assert set(places(page)) == {*fillings(page, Runs([])), *FROM_CODE.get(page, {}), *told, *recorded}
+    assert set(places(page)) == {*fillings(page, Runs([])), *told, *recorded}
     for name, content in places(page).items():
         assert content.strip(), name
         if name.endswith(".svg"):
@@ -37,18 +36,12 @@ def test_every_generated_part_is_known_and_filled(page):
             assert (DOCS / "diagrams" / name).read_text(encoding="utf-8").startswith("<svg ")
 
 
-def test_the_timeline_is_what_its_module_draws():
-    assert PICTURE.read_text(encoding="utf-8") == picture()
-
-
 def test_each_design_has_its_picture_on_the_page_of_concepts_and_in_its_chapter():
     text = (DOCS / "concepts.md").read_text(encoding="utf-8")
-    drawn = concept_pictures.files()
     for name in DESIGN_NAMES:
         shown = f"](diagrams/figures/concept-{name}.svg)"
         assert shown in text
         assert shown in (DOCS / f"{chapter(name)}.md").read_text(encoding="utf-8")
-    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda path: path.stem)

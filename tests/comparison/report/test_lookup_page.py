@@ -16,7 +16,6 @@ from docs.generators.lookup_page import (
     PAGE,
     PARTITIONS,
     TRAP,
-    files,
     java_abs,
     java_remainder,
     ways,
@@ -27,11 +26,6 @@ from tests.coordinator.groups.test_placement import VECTORS
 from tests.support.commands.called import output_of
 
 TEXT = PAGE.read_text(encoding="utf-8")
-
-
-def test_lookup_page_and_its_picture_are_what_the_code_gives():
-    for path, content in files().items():
-        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
 
 
 def test_groups_on_the_lookup_page_are_placed_as_on_a_jvm():

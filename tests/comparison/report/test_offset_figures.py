@@ -14,10 +14,9 @@ from docs.generators.pages import DOCS
 ROOT = Path(zkconsumer.__file__).parent
 
 
-def test_offset_figures_are_what_the_code_gives():
-    for path, content in files().items():
-        assert path.read_text(encoding="utf-8") == content, f"{path.name} is out of date: run `make names`"
-        assert f"](diagrams/figures/{path.name})" in (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
+def test_the_page_shows_the_offset_figures():
+    text = (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
+    assert [path.name for path in files() if f"](diagrams/figures/{path.name})" not in text] == []
 
 
 def defined(module: str) -> set[str]:

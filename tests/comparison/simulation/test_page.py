@@ -15,7 +15,6 @@ from docs.generators.simulation_page import (
     beside,
     beside_originals,
     differences,
-    page,
     pairs,
 )
 from docs.generators.simulation_records import (
@@ -30,10 +29,6 @@ from docs.generators.simulation_records import (
 )
 from tests.support.runs.cells import CELLS
 from tests.support.runs.results import change, counted, run
-
-
-def test_the_page_is_what_its_records_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `make names`"
 
 
 def test_each_case_is_recorded_live_and_simulated_with_the_same_seeds() -> None:

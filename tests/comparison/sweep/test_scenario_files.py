@@ -12,8 +12,13 @@ from comparison.sweep.plan import planned_sweep
 from comparison.sweep.run import kept_as, load_kept_files, read_plan, sweep_folder
 from comparison.sweep.state import RecordedPlan, recorded
 from kernel.errors import ConfigurationError, EnvironmentFault, SeveralErrors
-from tests.comparison.sweep.scenario_files import text_of
 from tests.support.commands.complaints import place_first
+
+
+def text_of(name: str, **defaults: int) -> str:
+    """A scenario that only forms a group."""
+    given = "".join(f"defaults.{key} = {value}\n" for key, value in defaults.items())
+    return f'name = "{name}"\n{given}[[steps]]\nstep = "form"\n'
 
 
 def plan_of(path: Path) -> RecordedPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator.client.errors import GroupRefused
 from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.setting_table import CONSUMER_SETTINGS
 from coordinator.client.settings import CoordinatorConsumerConfig
@@ -111,3 +112,30 @@ def test_a_session_of_less_than_three_heartbeats_is_a_warning_and_not_an_error()
     assert (config.session_timeout_ms, config.heartbeat_interval_ms) == (5000, 2000)
     assert warning.startswith("session.timeout.ms=5000 is less than three times heartbeat.interval.ms=2000")
     assert CoordinatorConsumerConfig.from_settings(given | {"session.timeout.ms": "6000"})[1] == []
+
+
+# -- the message of a fatal group error --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "error", "remedy"),
+    [
+        ("Heartbeat", "FENCED_INSTANCE_ID", "give every member its own group.instance.id"),
+        ("JoinGroup", "INCONSISTENT_GROUP_PROTOCOL", "set the same partition.assignment.strategy, or another group"),
+        ("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL", "members of another design use this group id: set another"),
+    ],
+)
+def test_refusal_says_what_was_wrong_and_what_to_do(api: str, error: str, remedy: str) -> None:
+    text = str(GroupRefused(api, error, "orders"))
+    assert text.startswith(f"group 'orders' refused {api} with {error}: ")
+    assert remedy in text
+
+
+def test_remedy_names_no_strategy_if_the_coordinator_assigns() -> None:
+    assert "partition.assignment.strategy" not in str(GroupRefused("AwaitCommand", "INCONSISTENT_GROUP_PROTOCOL", "g"))
+
+
+def test_refusal_without_a_known_remedy_names_request_and_error() -> None:
+    assert str(GroupRefused("JoinGroup", "UNKNOWN_SERVER_ERROR", "g")) == (
+        "group 'g' refused JoinGroup with UNKNOWN_SERVER_ERROR"
+    )

@@ -41,6 +41,7 @@ RECORDINGS = {
     "consumer_mixed_disabled": 5,
     "consumer_mixed_small": 3,
     "era": 24,
+    "data": 10,  # about transactions on data: also what the broker stored, and what readers of both levels received
 }
 
 

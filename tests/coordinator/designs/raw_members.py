@@ -27,6 +27,7 @@ from coordinator.protocol.server.messages import await_body, commit_body, read_c
 from kernel.client.client import ClusterClient
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.versions import Api
@@ -147,19 +148,15 @@ async def raw_member(
     bootstrap: Sequence[tuple[str, int]],
     member_id: str,
     *,
-    topics: tuple[str, ...] = ("t",),
-    obeys: bool = True,
     wait_ms: int = 5_000,
 ) -> AsyncIterator[RawMember]:
     """A registered member; the end of the block closes its session."""
     async with opened(zookeeper) as session:
         member = RawMember(member_id, session, bootstrap)
-        await member.register(*topics)
-        task = asyncio.create_task(member.obey_forever(wait_ms)) if obeys else None
+        await member.register("t")
+        task = asyncio.create_task(member.obey_forever(wait_ms))
         try:
             yield member
         finally:
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            await cancel_and_wait(task)
             await member.close()

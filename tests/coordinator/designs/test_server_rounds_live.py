@@ -15,6 +15,7 @@ from kernel.broker.broker import Broker
 from kernel.client.client import ClusterClient
 from kernel.client.connection import Disconnected
 from kernel.errors import ConfigurationError
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -184,9 +185,7 @@ async def two_members(broker: Broker, session: ZooKeeperSession) -> AsyncIterato
     try:
         yield members[0], members[1]
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
         for member in members:
             await member.close()
 

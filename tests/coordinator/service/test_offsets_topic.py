@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,16 @@ import pytest
 from coordinator.groups.placement import partition_of
 from coordinator.service.mount import mount
 from kernel.broker.broker import Broker
+from kernel.client.connection import BrokerConnection
+from kernel.topic_names import OFFSETS_TOPIC
 from kernel.values import TopicPartition
 from kernel.waiting import until
-from kernel.wire.errors import ErrorCode
+from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread, create_topics, running_broker, running_cluster
+from tests.support.coordinators.in_memory import LoneCoordinator, MemoryStorage
 from tests.support.coordinators.log import EARLIEST, LATEST, MAX_TIMESTAMP, TOPIC, OffsetsTopic, commit, converse
+from tests.support.time.manual_clock import ManualClock
 from tests.support.wire.clients import WireConnection, wait_for_coordinator
 
 #: What a real 4.1.1 wrote (tests.support.coordinators.log).
@@ -198,3 +204,118 @@ def test_stock_consumers_read_the_topic(chroot: str, tmp_path: Path, read: Any) 
     for partition in range(4):
         offsets = [offset for at, offset, _ in found if at == partition]
         assert offsets == sorted(offsets)
+
+
+# DeleteTopics of `__consumer_offsets` is allowed, as by real 3.9.1 and 4.1.1: groups lose their offsets and go on.
+
+WAIT_S = 10
+
+
+async def test_groups_can_commit_after_their_topic_was_deleted(chroot: str, tmp_path: Path) -> None:
+    async with running_broker(chroot, tmp_path, mount=[mount]) as broker:
+        await create_topics(broker, {"t": 1})
+        connection = await BrokerConnection.open("127.0.0.1", broker.address.port, "test")
+
+        async def commit(offset: int) -> bool:
+            await connection.call(Api.FindCoordinator, {"key": "g", "key_type": 0}, version=2)
+            partitions = ({"partition_index": 0, "committed_offset": offset, "committed_metadata": ""},)
+            asked: dict[str, Any] = {"group_id": "g", "topics": ({"name": "t", "partitions": partitions},)}
+            answer = await connection.call(Api.OffsetCommit, asked, version=6)
+            return error_name(answer.topics[0].partitions[0].error_code) == ""
+
+        async def committed() -> int:
+            topics = ({"name": "t", "partition_indexes": (0,)},)
+            answer = await connection.call(Api.OffsetFetch, {"group_id": "g", "topics": topics}, version=5)
+            offset: int = answer.topics[0].partitions[0].committed_offset
+            return offset
+
+        await until(lambda: commit(7), WAIT_S, "a first commit")
+        assert await committed() == 7
+        answer = await connection.call(
+            Api.DeleteTopics, {"topic_names": (OFFSETS_TOPIC,), "timeout": 10_000}, version=3
+        )
+        assert [error_name(one.error_code) for one in answer.responses] == [""]
+        await until(lambda: commit(8), WAIT_S, "a commit into the new topic")
+        assert await committed() == 8
+        connection.close()
+
+
+# -- coordinators notice deleted topics, and remove their offsets from memory and log ----------------------------------
+
+SETTINGS = {"offsets.topic.num.partitions": "4"}
+GROUPS = ("g1", "g2", "g3")
+
+
+class Scene:
+    """Offset 5 of t-0 and of u-0, committed by three groups."""
+
+    def __init__(self, clock: ManualClock, storage: MemoryStorage) -> None:
+        self.coordinator = LoneCoordinator(clock, SETTINGS, {"t": 1, "u": 1}, storage)
+
+    async def begin(self) -> None:
+        await self.coordinator.lead_all()
+        self.connection = await self.coordinator.connect("c")
+
+    async def commit(self) -> None:
+        topics = [{"name": name, "partitions": [{"partition_index": 0, "committed_offset": 5}]} for name in ("t", "u")]
+        for group_id in GROUPS:
+            await self.connection.call(
+                Api.OffsetCommit, 7, group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
+            )
+
+    async def committed(self, topic: str) -> set[int]:
+        wanted = [{"name": topic, "partition_indexes": [0]}]
+        answers = [await self.connection.call(Api.OffsetFetch, 7, group_id=g, topics=wanted) for g in GROUPS]
+        return {answer.topics[0].partitions[0].committed_offset for answer in answers}
+
+    def change(self, topic: str, partitions: int) -> None:
+        self.coordinator.cluster.change_topic(topic, partitions)
+
+
+@asynccontextmanager
+async def playing(clock: ManualClock, storage: MemoryStorage | None = None) -> AsyncIterator[Scene]:
+    scene = Scene(clock, storage or MemoryStorage())
+    await scene.begin()
+    try:
+        yield scene
+    finally:
+        await scene.coordinator.stop()
+
+
+async def test_offsets_of_a_deleted_topic_end_in_every_group(virtual_clock):
+    async with playing(virtual_clock) as scene:
+        await scene.commit()
+        scene.change("t", 0)
+        await asyncio.sleep(0.1)
+        assert (await scene.committed("t"), await scene.committed("u")) == ({-1}, {5})
+        keys = [key for log in scene.coordinator.storage.logs.values() for key in log.pairs]
+        assert not any(b"\x01t\x00" in key for key in keys)
+
+
+async def test_topic_that_takes_the_name_before_anybody_looks_has_no_offsets(virtual_clock):
+    async with playing(virtual_clock) as scene:
+        await scene.commit()
+        scene.change("t", 0)
+        scene.change("t", 1)
+        await asyncio.sleep(0.1)
+        assert (await scene.committed("t"), await scene.committed("u")) == ({-1}, {5})
+
+
+async def test_topic_that_grows_keeps_its_offsets(virtual_clock):
+    async with playing(virtual_clock) as scene:
+        await scene.commit()
+        scene.change("t", 3)
+        await asyncio.sleep(0.1)
+        assert await scene.committed("t") == {5}
+
+
+async def test_coordinator_that_loads_later_keeps_offsets_of_a_deleted_topic_as_4_1_1_does(virtual_clock):
+    storage = MemoryStorage()
+    async with playing(virtual_clock, storage) as former:
+        await former.commit()
+    async with playing(virtual_clock, storage) as later:
+        await later.coordinator.resign_all()
+        later.change("t", 0)
+        await asyncio.sleep(0.1)
+        await later.coordinator.lead_all(epoch=1)
+        assert await later.committed("t") == {5}

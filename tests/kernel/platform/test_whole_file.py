@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kernel.errors import EnvironmentFault
+from kernel.platform.json_file import DamagedFile, json_if_readable, read_json
 from kernel.platform.whole_file import opened_to_append, own_folder, remove_folder, require_text, whole_file
 
 
@@ -100,3 +102,36 @@ def test_folder_whose_path_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     assert require_text(tmp_path / "bücher") == tmp_path / "bücher"
     with pytest.raises(EnvironmentFault, match=r"is not UTF-8\. Rename what is not, or choose another with --output"):
         require_text(tmp_path / os.fsdecode(b"bad\xff"))
+
+
+# -- A JSON file that somebody has damaged is named, whatever is wrong with it -----------------------------------------
+
+
+class Shape(msgspec.Struct):
+    known: int = 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"known": "x"}',
+        b"\xff",
+        b'{"other": "\xff"}',
+        b'{"other": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+    ],
+)
+def test_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile, match=r"run\.json is damaged: ."):
+        read_json(path, Shape)
+    assert json_if_readable(path, Shape) is None
+
+
+def test_file_has_the_fields_that_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    assert json_if_readable(path, Shape) is None
+    path.write_text('{"known": 5, "other": "é"}', encoding="utf-8")
+    assert read_json(path, Shape) == Shape(5)

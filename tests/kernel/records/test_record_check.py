@@ -18,6 +18,7 @@ from kernel.records.compression import UNPACKED_BYTES_MIN, UnpackingTurn, room_f
 from kernel.records.record_check import RECORDS_AT_ONCE, checked, checked_off_the_loop
 from kernel.records.records import NewRecord, RefusedBatch, accepted, build_batch, decode
 from kernel.runtime import REAL
+from kernel.tasks import cancel_and_wait
 from kernel.waiting import until, wait_until
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -121,9 +122,7 @@ async def test_batches_are_unpacked_one_at_a_time_even_for_closed_clients() -> N
     turn = UnpackingTurn(REAL.threads)
     tasks = [asyncio.create_task(turn.run(work, number)) for number in range(5)]
     await until(lambda: running, 60, "the first one")
-    for task in tasks[:3]:
-        task.cancel()
-    await asyncio.gather(*tasks[:3], return_exceptions=True)
+    await cancel_and_wait(*tasks[:3])
     assert running == [0], "cancelled, but still at work"
     go_on.set()
     await asyncio.gather(*tasks[3:])

@@ -62,9 +62,9 @@ class Running:
         self.resume()
         return self
 
-    async def begin_pattern(self, pattern: str, streams: int = 1) -> Running:
+    async def begin_pattern(self, pattern: str) -> Running:
         await self.consumer.start()
-        await self.consumer.subscribe_pattern(pattern, streams, self.listener)
+        await self.consumer.subscribe_pattern(pattern, listener=self.listener)
         self.resume()
         return self
 

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from kernel.errors import RebalanceLabError
+from kernel.tasks import cancel_and_wait
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
@@ -90,9 +91,7 @@ async def joining(
         yield made, join
     finally:
         await made.consumer.close()
-        if join is not None:
-            join.cancel()
-            await asyncio.gather(join, return_exceptions=True)
+        await cancel_and_wait(join)
 
 
 async def fetches(who: Member) -> None:
@@ -134,9 +133,7 @@ async def polling(*members: Member) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for poll in polls:
-            poll.cancel()
-        await asyncio.gather(*polls, return_exceptions=True)
+        await cancel_and_wait(*polls)
 
 
 async def _poll(who: Member) -> None:

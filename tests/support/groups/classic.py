@@ -347,9 +347,9 @@ def completing(*names: str, limits: Limits = LIMITS, **fields: Any) -> Machine:
     return machine
 
 
-def preparing(*names: str, limits: Limits = LIMITS) -> Machine:
+def preparing(*names: str) -> Machine:
     """A group that was Stable; the last of `names` has rejoined with new metadata, the others have not."""
-    machine = stable(*names, limits=limits)
+    machine = stable(*names)
     machine.join(names[-1], protocols=(Protocol("range", subscription("t", "u")),))
     assert machine.state == "PreparingRebalance", machine.state
     return machine

@@ -38,8 +38,7 @@ from tests.support.oracle import runs as oracle_runs
 from tests.support.oracle.cover import OFFSETS, SERIALS, Overlap
 from tests.support.oracle.intervals import Event, Key, in_time, intervals_of, of
 from tests.support.oracle.lives import old_offsets_used, told_apart
-from tests.support.oracle.pauses import pauses_of
-from tests.support.oracle.silences import silences_of
+from tests.support.oracle.pauses import pauses_of, silences_of
 from tests.support.oracle.skips import skips_of
 from tests.support.oracle.standstills import Standing
 

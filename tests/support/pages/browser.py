@@ -58,3 +58,10 @@ def visit(browser: Any, path: Path, fragment: str = "", **given: Any) -> Iterato
         assert {each.partition("#")[0] for each in found.requests} == {address}
     finally:
         context.close()
+
+
+def require_accessible(page: Any, **given: Any) -> None:
+    """Fail with what axe finds on the page, and where; `given` are its options."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
+    violations = axe.Axe().run(page, **given).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == [], page.url

@@ -154,9 +154,9 @@ def writes_of_join(shape: Shape, *, commits: int = 0) -> int:
     return 1 + 2 * shape.partitions + commits
 
 
-def writes_of_leave(shape: Shape, *, owned_by_leaver: int, commits: int = 0) -> int:
-    """The session's end, the releases of the others, and all claims: 1 + (P-k) + P + U."""
-    return 1 + 2 * shape.partitions - owned_by_leaver + commits
+def writes_of_leave(shape: Shape, *, owned_by_leaver: int) -> int:
+    """The session's end, the releases of the others, and all claims: 1 + (P-k) + P."""
+    return 1 + 2 * shape.partitions - owned_by_leaver
 
 
 def notifications_of_join(members: int) -> int:

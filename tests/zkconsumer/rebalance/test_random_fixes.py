@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.model import faults as model_faults
 from tests.support.model.actions import EXPIRIES, GARBAGE, STALE, UNREADABLE, beginning, end_of_faults
+from tests.support.model.faults import Check, Plan, first_to_break
 from tests.support.model.group import ModelGroup
-from tests.support.model.runs import Check, Plan, first_to_break
 from tests.support.model.zookeeper import ModelZooKeeper
 from tests.support.properties import examples
 

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 import zkconsumer.rebalance.state
-from docs.generators.draw import FROM_CODE
-from docs.generators.pages import DOCS
 from docs.generators.rebalance_table import OPTIONS as OPTION_CONFIGS
 from kernel.trace.events import PHASES
 from tests.support.rebalance.conversations import FILES, play
@@ -245,13 +243,6 @@ def test_transition_outside_the_table_is_an_internal_error(jumps, goes_on, exite
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("place", FROM_CODE["zookeeper-consumer"])
-def test_the_page_shows_the_table_of_the_code(place):
-    page = (DOCS / "zookeeper-consumer.md").read_text(encoding="utf-8")
-    content = FROM_CODE["zookeeper-consumer"][place]()
-    assert f"<!-- drawn: {place} -->\n{content}\n<!-- end -->" in page, 'run `make draw ARGS="--from-code"`'
 
 
 def test_the_page_names_every_option_that_changes_the_table():

@@ -15,6 +15,7 @@ import pytest
 
 from kernel.errors import MessageSizeTooLarge, Retriable, Unavailable
 from kernel.platform.ports import free_ports
+from kernel.tasks import cancel_and_wait
 from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
 from kernel.waiting import until
 from kernel.wire.errors import ErrorCode
@@ -81,8 +82,7 @@ async def fetching(broker: ScriptedBroker, **settings: str) -> AsyncIterator[Fet
     try:
         yield made
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel_and_wait(task)
 
 
 async def test_partitions_are_fetched_together_and_each_continues_after_its_records():

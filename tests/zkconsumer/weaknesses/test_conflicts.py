@@ -17,12 +17,10 @@ from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
 from tests.support.consumers.weak_members import (
     VISITOR,
-    at_rest,
     attempts,
     begins,
     claims,
     failure,
-    gives_up_soon,
     joined,
     joining,
     lapse,
@@ -190,46 +188,6 @@ async def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chro
             await asyncio.wait_for(join, 10)
             assert outcomes(c1) == expected
             await settled(other, shared("t", ("g_c1-0", [0])))
-
-
-@pytest.mark.parametrize("data", [b"", b"nonsense", b'{"version":1}'], ids=["empty", "no JSON", "no keys"])
-async def test_one_unreadable_member_fails_the_rebalance_of_every_member(chroot, tmp_path, data):
-    async with (
-        running_broker(chroot, tmp_path, {"t": 2}),
-        opened(chroot) as other,
-        joined(chroot, "c1", {"t": 1}) as c1,
-        joined(chroot, "c2", {"t": 1}) as c2,
-    ):
-        await settled(other, BOTH)
-        await at_rest(c1, c2)
-        for who in (c1, c2):
-            gives_up_soon(who, attempts=3, backoff_ms=50)
-        await other.create(paths.member_id("g", "g_broken"), data, ephemeral=True)
-        await until(lambda: c1.rebalances("failed") == c2.rebalances("failed") == 1, 10, "both members to give up")
-        for who in (c1, c2):
-            errors = {str(e["error"]) for e in who.tracer.of("attempt_ended") if e["outcome"] == "error"}
-            assert len(errors) == 1
-            assert "/consumers/g/ids/g_broken" in errors.pop()
-        assert await owners(other) == {}
-        await other.delete(paths.member_id("g", "g_broken"))
-        await settled(other, BOTH)
-
-
-async def test_unreadable_member_is_skipped_on_request(chroot, tmp_path):
-    given = {"fix_skip_unreadable_members": "true"}
-    async with (
-        running_broker(chroot, tmp_path, {"t": 2}),
-        opened(chroot) as other,
-        joined(chroot, "c1", {"t": 1}, **given) as c1,
-        joined(chroot, "c2", {"t": 1}, **given) as c2,
-    ):
-        await settled(other, BOTH)
-        before = [who.rebalances() for who in (c1, c2)]
-        await other.create(paths.member_id("g", "g_broken"), b"nonsense", ephemeral=True)
-        for who, number in zip((c1, c2), before, strict=True):
-            await until(lambda w=who, n=number: w.rebalances() > n, 10, "a rebalance without the unreadable member")
-        await settled(other, BOTH)
-        assert c1.rebalances("failed") == c2.rebalances("failed") == 0
 
 
 async def test_round_robin_of_1_1_accepts_members_with_different_topics(chroot, tmp_path):

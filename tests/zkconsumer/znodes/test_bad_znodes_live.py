@@ -80,6 +80,10 @@ async def test_unreadable_member_fails_all_members_by_name_until_removed(chroot,
             before = failures(members)
             await session.create(INTRUDER, data)
             await everybody_fails(members, INTRUDER, before)
+            assert {str(each.tracer.of("attempt_ended")[-2]["error"]) for each in members} == {
+                str(each.tracer.of("attempt_ended")[-1]["error"]) for each in members
+            }, "every attempt fails alike"
+            assert await owners(session) == {}
             await session.delete(INTRUDER)
             await settled(session, BOTH)
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from comparison.playground import messages
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
-from tests.support.pages.browser import DESKTOP, PHONE
+from tests.support.pages.browser import DESKTOP, PHONE, require_accessible
 from tests.support.pages.played_example import example
 from tests.support.pages.playground import (
     CUT,
@@ -103,17 +103,13 @@ def test_the_glance_says_the_worst(browser: Any) -> None:
     ],
 )
 def test_axe_finds_nothing(browser: Any, width: str, scheme: str, moment: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="it is in the extra `test`")
     with (
         served_game(example_at(moment)) as game,
         opened(browser, game.address, viewport=WIDTHS[width], color_scheme=scheme) as page,
     ):
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         for _ in range(2):
-            found = axe.Axe().run(page)
-            assert [
-                (each["id"], [node["html"] for node in each["nodes"]]) for each in found.response["violations"]
-            ] == []
+            require_accessible(page)
             if moment != ENDED and page.locator("#tour").is_hidden():
                 page.keyboard.press("t")
                 page.get_by_role("button", name="Begin: Split brain").click()
@@ -225,6 +221,18 @@ def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any) -> None:
         assert gap["x"] + gap["width"] >= plot["x"] + plot["width"]
         assert page.locator(".lane-plot .on-gap").text_content() == "nobody"
         assert page.locator(".lane-nows .doubt").text_content() == "nobody"
+
+
+def test_partition_whose_owner_is_frozen_is_not_hatched(browser: Any) -> None:
+    now = example_at(RUNNING)
+    still = messages.Interval(id=1, kind=messages.IntervalKind.NOBODY, member="m1", partition="t-0", from_ms=5000)
+    partition = messages.Partition(name="t-0", owner="m1", delivered=9, frozen="m1")
+    group = replace(now.groups[0], partitions=(partition,), intervals=(still,))
+    with served_game(replace(now, at_ms=50_000, groups=(group,))) as game, opened(browser, game.address) as page:
+        assert page.locator(".lane-plot .gap").count() == 0
+        assert page.locator(".lane-plot .on-gap").text_content() == "m1 is frozen"
+        assert page.locator(".lane-nows .doubt").text_content() == "m1 frozen"
+        assert "1 partition delivered by nobody: t-0 (m1 is frozen)" in page.locator(".glance").text_content()
 
 
 def test_times_stay_below_the_lanes_when_there_are_more_of_them(browser: Any) -> None:

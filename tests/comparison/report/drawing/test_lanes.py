@@ -213,6 +213,8 @@ def test_member_has_the_same_style_in_all_designs_and_lives() -> None:
     classes = styles([one, other])
     assert classes["m1"] == classes["m1.2"] != classes["m2"] == styles([other, one])["m2"]
     assert styles([other])["m2"] == style_of("m2") == style(1), "as in a replay, where m1 has a lane, too"
+    parted = styles([view(members=("m2", "m2-0", "m2-1"), places={name: name for name in ("m2", "m2-0", "m2-1")})])
+    assert [*parted.values()] == [style(1), style(1, 1), style(1, 2)], "one colour, three patterns"
     foreign = view(members=("b", "m2"), places={"b": "b", "m2": "m2"})
     assert set(styles([foreign]).values()) == {style(0), style(1)}
 

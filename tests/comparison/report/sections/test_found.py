@@ -38,19 +38,29 @@ def split_brain() -> list[Any]:
 
 def test_split_brain_is_said_in_sentences_and_what_cells_say_is_not() -> None:
     assert found(*split_brain()) == [
-        "In zookeeper two members delivered the same partition for up to 7.60 s (the cut lasted 10.0 s).",
-        "In zookeeper committed offsets moved back by 457 records in all.",
+        "Two members delivered the same partition for up to 7.60 s in zookeeper (the cut lasted 10.0 s).",
+        "In all, committed offsets moved back by 457 records in zookeeper.",
     ]
 
 
-def test_every_design_that_broke_promises_is_told_with_their_figures() -> None:
-    result = compose([*split_brain(), run("split-brain", "consumer", stale_deliveries=2.0)])
+def test_designs_in_which_two_members_delivered_are_told_together_with_faults_that_differ() -> None:
+    longer = [change("cut", members=None, healed_ms=13_000.0)]
+    texts = found(*split_brain(), run("split-brain", "consumer", changes=longer, **BROKEN))
+    assert texts[0] == (
+        "Two members delivered the same partition for up to 7.60 s (the cut lasted 10.0 s) in zookeeper, "
+        "7.60 s (the cut lasted 13.0 s) in consumer."
+    )
+
+
+def test_broken_promises_are_told_by_the_designs_that_broke_them_with_figures_that_the_table_lacks() -> None:
+    consumer = run("split-brain", "consumer", stale_deliveries=2.0, reset_behind=4.0)
+    result = compose([*split_brain(), consumer])
     (scenario, *_) = result.scenarios
     shown = findings("split-brain", columns_of(scenario, result), {}, by_design(scenario, result))
     assert [each.text for each in shown if each.text.startswith("Broken in ")] == [
-        "Broken in zookeeper: only the owner delivers (two delivering, partition-s: 21.8); "
-        "only the owner commits (commits by a non-owner: 9); no offset moves back (offsets moved back: 3).",
-        "Broken in consumer: only the owner delivers (delivered by a non-owner: 2).",
+        "Broken in zookeeper and consumer: only the owner delivers.",
+        "Broken in zookeeper: only the owner commits; no offset moves back.",
+        "Broken in consumer: reading goes on where it was committed (reset behind a commit: 4).",
     ]
 
 
@@ -60,6 +70,11 @@ def test_skipped_records_are_told_with_the_partitions_they_are_of() -> None:
         "In eager auto.offset.reset=latest skipped 25 records: 11 of t-1, 7 of t-2, 5 of t-0, "
         "and others of 2 more partitions."
     ]
+
+
+def test_what_several_designs_skipped_is_told_by_how_many_partitions() -> None:
+    runs = [run("crash", name, skips=[skipped(0, 5), skipped(1, 9)], skipped=14.0) for name in ("eager", "static")]
+    assert found(*runs) == ["auto.offset.reset skipped to the latest of 2 partitions in eager and static."]
 
 
 def test_longest_standstills_are_told_by_their_main_causes() -> None:

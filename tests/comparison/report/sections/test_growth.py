@@ -25,10 +25,10 @@ def test_exponents_have_their_interval_and_figures_that_are_0_are_named() -> Non
     assert found is not None
     operations, notifications = found.panels
     assert operations.fits == [
-        "zookeeper: ~ N^2.00 (95%: 2.00 to 2.00; 4 points)",
-        "eager: ~ N^1.00 (95%: 1.00 to 1.00; 4 points)",
+        "zookeeper: 4.0 times per doubling of N (N^2.00; 95%: 2.00 to 2.00; 4 points)",
+        "eager: 2.0 times per doubling of N (N^1.00; 95%: 1.00 to 1.00; 4 points)",
     ]
-    assert notifications.fits == ["zookeeper: ~ N^1.18 (95%: 1.00 to 1.36; 4 points)"]
+    assert notifications.fits == ["zookeeper: 2.3 times per doubling of N (N^1.18; 95%: 1.00 to 1.36; 4 points)"]
     assert notifications.remarks == ["No notifications in eager: 0 has no logarithm."]
     assert found.remark.startswith("An interval of 4 points is wide")
 
@@ -53,7 +53,7 @@ def test_repeats_have_a_range_and_more_points() -> None:
 def test_two_sizes_have_no_interval() -> None:
     found = grown("herd", compose([joins(sizes=(3, 6))]))
     assert found is not None
-    assert found.panels[0].fits == ["zookeeper: ~ N^2.00 (2 points: no interval)"]
+    assert found.panels[0].fits == ["zookeeper: 4.0 times per doubling of N (N^2.00; 2 points: no interval)"]
     assert found.remark.startswith("2 points have no interval")
 
 

@@ -21,6 +21,17 @@ def test_only_some_runs_keep_their_scenarios_and_verdicts() -> None:
     assert (result.verdict, chosen.verdict) == ("not as expected", "as expected")
 
 
+def test_of_one_scenario_nothing_is_shown_that_belongs_to_another() -> None:
+    runs = [run("split-brain", "zookeeper"), run("split-brain-ensemble", "eager"), *every_design().runs]
+    reasons = every_design().not_applicable
+    result = compose(runs, reasons)
+    assert [0, 1] in [each.runs for each in result.scenarios], "both have the run of zookeeper"
+    chosen = only(result, lambda each: each.scenario == "split-brain")
+    assert [(each.scenario, each.runs) for each in chosen.scenarios] == [("split-brain", [0])]
+    assert chosen.not_applicable == []
+    assert only(result, lambda each: each.scenario == "slow-member").not_applicable == reasons
+
+
 def test_repeats_are_kept_whole_or_not_at_all() -> None:
     runs = [run("crash", design, seed=seed) for design in ("eager", "static") for seed in (1, 2)]
     result = compose(runs)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from comparison.pipeline.analysis import compose
-from comparison.report.summaries.glance import Row, Sign, glanced
+from comparison.report.summaries.glance import Row, Sign, cells, glanced
 from comparison.report.summaries.repeats import columns_of
 from comparison.report.summaries.strategies import SCENARIO
 from comparison.results.run import Run
@@ -50,6 +50,17 @@ def test_what_is_clearly_worse_is_shaded_and_what_one_draw_may_be_is_not(
     name: str, values: tuple[float, ...], shaded: list[int]
 ) -> None:
     assert shades(of(name, *values)) == shaded
+
+
+def test_cells_of_one_figure_are_there_also_where_no_design_has_it_or_it_is_0() -> None:
+    runs = [run("join", design, standstill_s=None, stopped=0.0) for design in DESIGNS]
+    assert [cell.sign for cell in cells("standstill_s", runs)] == [Sign.UNKNOWN] * 3
+    assert [(cell.text, cell.shade) for cell in cells("stopped", runs)] == [("0", 0)] * 3
+
+
+def test_figures_that_are_shown_alike_are_marked_alike() -> None:
+    signs = [(cell.text, cell.sign) for cell in of("converge_ms", 100.0, 1_960.0, 2_010.0).cells]
+    assert signs == [("0.1", Sign.NONE), ("2.0", Sign.WORST), ("2.0", Sign.WORST)]
 
 
 def test_repeats_are_shaded_where_their_ranges_do_not_touch() -> None:

@@ -71,8 +71,8 @@ def test_cell_that_was_left_out_is_empty() -> None:
     assert medians(panel) == [[40, 40], [None, 160]]
 
 
-def rendered(*axes: str, metrics: Sequence[str] = (), **counts: int) -> str:
-    data = data_of(plan_of(*axes, metrics=metrics, **counts), measured)
+def rendered(*axes: str, **counts: int) -> str:
+    data = data_of(plan_of(*axes, **counts), measured)
     out = io.StringIO()
     render_sweep(data, Console(file=out, width=100))
     return out.getvalue()
@@ -82,7 +82,7 @@ def test_terminal_shows_medians_ranges_and_growth() -> None:
     text = rendered("scenario=join", "members=2,4,8", seeds=3)
     assert "converge_ms (ms): longest time from a change until every partition had one owner" in text
     assert "4        41 (40-42)  41 (40-42)" in text
-    assert "eager: ~ members^0.97 (95%: 0.93 to 1.02; 9 runs)" in text
+    assert "eager: 2.0 times per doubling of members (members^0.97; 95%: 0.93 to 1.02; 9 runs)" in text
 
 
 def test_terminal_says_which_design_broke_a_promise_in_how_many_runs() -> None:
@@ -97,4 +97,4 @@ def test_terminal_names_both_axes_of_a_crossed_table() -> None:
     text = rendered("scenario=join", "design=zookeeper", "members=2,4", "rate=100,200")
     assert "join · zookeeper; rows: members, columns: rate" in text
     assert "100  200" in text
-    assert "rate 100: ~ members^1.00 (2 runs: no interval)" in text
+    assert "rate 100: 2.0 times per doubling of members (members^1.00; 2 runs: no interval)" in text

@@ -139,7 +139,7 @@ def test_one_numeric_axis_is_lines_with_names_markers_and_a_dashed_fit() -> None
     assert len(markers) == 6
     assert len({each.get("d") for each in markers}) == 2, "a marker for each design"
     assert len([each for each in picture.iter() if each.get("stroke-dasharray")]) == 2
-    assert "zookeeper: ~ members^1.00 (95%" in page
+    assert "zookeeper: 2.0 times per doubling of members (members^1.00; 95%" in page
 
 
 def test_design_whose_figures_are_zero_is_named_and_not_drawn() -> None:

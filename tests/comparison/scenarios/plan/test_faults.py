@@ -17,7 +17,6 @@ from comparison.scenarios.plan.step import Step
 from comparison.scenarios.plan.targets import TargetKind, kind_of
 from comparison.scenarios.plan.vocabulary import Form, Heal, Hold, Inject
 from comparison.scenarios.run.injections import PERFORMERS
-from docs.generators.fault_page import PAGE, page
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError
 
@@ -43,10 +42,6 @@ def composed(
     scenario = Scenario(name="mine", symptom="?", look_for=("!",), steps=(Form(), *steps), zookeeper_servers=servers)
     parameters = Parameters(settings=settings or {})
     require_feasible(Case(scenario, design, parameters, configuration(design, parameters)))
-
-
-def test_page_of_the_faults_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: make names"
 
 
 def test_every_fault_has_its_own_performer() -> None:

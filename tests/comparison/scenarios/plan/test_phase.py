@@ -16,9 +16,9 @@ from comparison.scenarios.run.changes import Changes
 from tests.support.trace.tracers import ListTracer
 
 
-def changes_of(design: str, seed: int, parameters: Parameters | None = None) -> tuple[Changes, ListTracer]:
+def changes_of(design: str, seed: int) -> tuple[Changes, ListTracer]:
     tracer = ListTracer(process="runner")
-    parameters = parameters or Parameters(seed=seed)
+    parameters = Parameters(seed=seed)
     request = SimpleNamespace(
         parameters=parameters, scenario=CATALOGUE["join"], configuration=configuration(design, parameters)
     )

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import random
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.protocol.serialization import Connect
 
 from comparison.simulation.zookeeper.servers import SimulatedZooKeeper
 from kernel.waiting import until
 from kernel.zookeeper import operations, requests
 from kernel.zookeeper.embedded import ZooKeeperEnsemble
 from kernel.zookeeper.servers import leader_of
-from tests.comparison.simulation.zookeeper.silent_session import silent_session
 from tests.comparison.simulation.zookeeper.twins import TIMEOUT_S, Sides, Twins
+
+#: Long enough for a watch on the znode to be set before, also on a busy machine.
+TIMEOUT_MS = 3000
+
+
+async def silent_session(address: str, path: str) -> None:
+    """Returns once the znode is there. The connection is closed, which does not end the session."""
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    create = requests.create(path, b"", ephemeral=True)
+    body = struct.pack(">ii", 1, create.type) + create.serialize()
+    for frame in (Connect(0, 0, TIMEOUT_MS, 0, bytes(16), False).serialize(), body):
+        writer.write(struct.pack(">i", len(frame)) + frame)
+    for _ in range(2):
+        (length,) = struct.unpack(">i", await reader.readexactly(4))
+        await reader.readexactly(length)
+    writer.close()
+
 
 STEPS = 300
 SESSIONS_MAX = 5

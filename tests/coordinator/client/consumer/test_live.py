@@ -40,17 +40,6 @@ def epoch_of(member: Running) -> int:
     return int(str(member.tracer.of("partitions_assigned")[-1]["generation"]))
 
 
-async def test_members_share_partitions_and_the_rest_take_over_those_of_one_that_leaves(
-    chroot: str, tmp_path: Path
-) -> None:
-    async with reconciling_group(chroot, tmp_path, {}, {}, {}) as (_, members):
-        await shared_out(members, EVERYTHING)
-        await members[0].close()
-        assert members[0].listener.of("revoked")
-        assert members[0].tracer.of("member_closed")
-        await shared_out(members[1:], EVERYTHING)
-
-
 async def test_what_a_member_keeps_is_neither_revoked_nor_assigned_again(chroot: str, tmp_path: Path) -> None:
     async with reconciling_group(chroot, tmp_path, {}) as (broker, (first,)):
         await shared_out([first], EVERYTHING)
@@ -308,14 +297,6 @@ async def test_changed_subscription_and_pattern_take_effect_without_leaving(chro
         await create_topics(broker, {"t3": 1})
         await shared_out([member], EVERYTHING | partitions_of("t2", 2) | partitions_of("t3", 1))
         assert len(member.tracer.of("member_started")) == 1
-
-
-async def test_two_streams_are_two_members_in_one_process(chroot: str, tmp_path: Path) -> None:
-    async with reconciling_group(chroot, tmp_path) as (broker, _):
-        member = await reconciling(bootstrap_of(broker)).begin({"t": 2})
-        await until(lambda: {len(own) for own in member.consumer.assignment().values()} == {2}, 60, "two shares")
-        assert len(set(member.consumer.member_ids)) == 2
-        await member.close()
 
 
 async def test_unknown_assignor_is_fatal_and_says_what_to_set(chroot: str, tmp_path: Path) -> None:
