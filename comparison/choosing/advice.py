@@ -14,22 +14,27 @@ from comparison.choosing.costs import (
     STOPPED,
     slow_record,
 )
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 from kernel.designs import DESIGNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comparison.choosing.choice import DesignCosts, Group
-    from comparison.choosing.costs import Bounds
+    from comparison.choosing.costs import Bounds, Costs
+    from kernel.designs import Design
 
 #: The largest groups that are run as a whole.
 MEMBERS_MAX, PARTITIONS_MAX = 200, 1000
-LEFT_OUT = (
+_SIMULATED = (
     "live machines and networks: the runs are simulated, between processes of one machine; a live run waits for disks "
-    "and cores as well",
-    "timers other than those of the runs: sessions of 3 s, and of 10 s in deploys; a crash stands still for about a "
-    "session, whatever the design",
+    "and cores as well"
+)
+_ONE_SEED = (
+    "what chance does: there is one run of each, and a range reaches over sizes of the group and over an interval of "
+    "the timers, not over seeds"
+)
+_ALWAYS = (
     "events that come together: each is measured in a group that is otherwise at rest. Where a rebalance waits for all "
     "members it also waits for a slow record, in each rebalance of a deploy: count those that meet one in --slow-joins",
     "other clients: Java, librdkafka and others have their own polls, retries and strategies",
@@ -51,10 +56,10 @@ RULE = (
 )
 
 
-def advice(found: Sequence[DesignCosts], tolerated: Tolerated) -> str:
-    """A few sentences; `found` are the weeks of the designs. A design is chosen only if the runs decide."""
+def advice(found: Sequence[DesignCosts], tolerated: Tolerated) -> tuple[str, str]:
+    """What to choose, and why, in sentences; `found` are the weeks of the designs. Only if the runs decide, one is."""
     if not any(each.is_known for each in found):
-        return "Nobody can say: no run covers this week in any design."
+        return "Nobody can say: no run covers this week in any design.", ""
     usable = [each for each in found if not why_left_out(each.design)]
     judged = tolerated != Tolerated()
     able = [each for each in usable if each.is_known and each.meets]
@@ -62,12 +67,15 @@ def advice(found: Sequence[DesignCosts], tolerated: Tolerated) -> str:
     said = []
     if judged:
         words = {True: "surely met by", False: "surely missed by", None: "it cannot be said of"}
-        groups = [f"{what} {_names([each for each in found if each.meets is meets])}" for meets, what in words.items()]
+        by_word = {what: [each for each in found if each.meets is meets] for meets, what in words.items()}
+        groups = [f"{what} {_names(those)}" for what, those in by_word.items() if those]
         said.append(f"What you tolerate: {'; '.join(groups)}.")
     elif doubtful:
         said.append(f"No run covers this week in {_names(doubtful)}.")
+    why: list[str] = []
     if able:
-        said += _decided(able, " that surely meet it" if judged else "")
+        choice, *why = _decided(able, " that surely meet it" if judged else "")
+        said.append(choice)
     elif doubtful:
         said.append(f"Cannot say which to choose: in the way {_in_the_way(doubtful, tolerated)}.")
     else:
@@ -75,7 +83,33 @@ def advice(found: Sequence[DesignCosts], tolerated: Tolerated) -> str:
             "No design of today's consumers meets what you tolerate in these runs: tolerate more, have fewer of the "
             "events, or sweep with other timers and choose --from that."
         )
-    return " ".join([*said, *_left_out(found)])
+    return " ".join(said), " ".join([*why, *_left_out(found)])
+
+
+def left_out(costs: Costs) -> list[str]:
+    """What the runs behind a choice do not show."""
+    timers = (
+        f"timers other than those of the runs: sessions of {3 * costs.heartbeat_s:g} s, and of 10 s in deploys; a "
+        "crash stands still for about a session, whatever the design"
+    )
+    is_single = all(cell.runs == 1 for cell in costs.cells)
+    return [*[_SIMULATED] * costs.simulated, timers, *[_ONE_SEED] * is_single, *_ALWAYS]
+
+
+def in_a_client(designs: Iterable[str]) -> dict[str, str]:
+    """What gives a client of today each of these designs that it can have."""
+    return {name: _settings(DESIGNS[name]) for name in designs if name in DESIGNS and not why_left_out(name)}
+
+
+def _settings(design: Design) -> str:
+    if design.static_membership:
+        return (
+            "group.instance.id, here with range, where a process comes back under its name before its session ends; "
+            "the others can have it, too"
+        )
+    if design.reconciles:
+        return "group.protocol=consumer"
+    return f"partition.assignment.strategy {design.strategy or 'range, as here, or sticky'}"
 
 
 def why_left_out(design: str) -> str:
@@ -137,7 +171,7 @@ def _even(words: Sequence[str], left: Sequence[DesignCosts]) -> str:
 
 
 def _names(designs: Sequence[DesignCosts]) -> str:
-    return ", ".join(each.design for each in designs) or "none"
+    return ", ".join(each.design for each in designs)
 
 
 def _text(bounds: Bounds) -> str:
@@ -145,7 +179,7 @@ def _text(bounds: Bounds) -> str:
 
 
 def _range(bounds: Bounds) -> str:
-    return f"{brief(bounds.low)} to {brief(bounds.high)}"
+    return brief_range(bounds.low, bounds.high, " to ")
 
 
 def answering_command(events: Mapping[str, float], group: Group, designs: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.choosing.advice import LEFT_OUT, advice, answering_command
+from comparison.choosing.advice import advice, answering_command, in_a_client, left_out
 from comparison.choosing.choice import (  # msgspec reads the annotations
     EVENTS,
     Chooser,
@@ -43,6 +43,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     designs: list[DesignCosts]
     advice: str
+    why: str  #: what led to the advice, and who is not advised
+    in_a_client: dict[str, str]  #: what gives a client of today the designs that it can have, if anything is known
     answered_by: str  #: the sweep that would answer what nobody can say; '' if everything is said
     left_out: list[str]
 
@@ -60,6 +62,7 @@ def choice_of(
     chooser = Chooser(costs)
     found = [chooser.week(each, group, events, tolerated) for each in designs or chooser.designs]
     unknown = any(figure.bounds is None for each in found for figure in each.figures.values())
+    advised, why = advice(found, tolerated)
     return Choice(
         command=_command(group, events, tolerated, designs, of),
         group=group,
@@ -74,9 +77,11 @@ def choice_of(
             runs_of_each=sorted({cell.runs + cell.failed for cell in costs.cells}),
         ),
         designs=found,
-        advice=advice(found, tolerated),
+        advice=advised,
+        why=why,
+        in_a_client=in_a_client(each.design for each in found if each.is_known),
         answered_by=answering_command(events, group, [each.design for each in found]) if unknown else "",
-        left_out=list(LEFT_OUT),
+        left_out=left_out(costs),
     )
 
 
@@ -91,8 +96,8 @@ def _command(group: Group, events: Mapping[str, float], tolerated: Tolerated, de
         words += ["--tolerated-repeats", f"{_exact(tolerated.repeats)}/week"]
     if tolerated.standstill_s is not None:
         words += ["--tolerated-standstill", f"{_exact(tolerated.standstill_s)}s"]
-    for design in designs:
-        words += ["--design", design]
+    if designs:
+        words += ["--design", ",".join(designs)]
     return shlex.join([*words, *(["--from", of] if of else [])])
 
 

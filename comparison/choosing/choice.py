@@ -81,11 +81,20 @@ class Tolerated(msgspec.Struct, frozen=True, kw_only=True):
     standstill_s: float | None = None  #: the longest of a partition
 
 
+class Cell(msgspec.Struct, frozen=True):
+    """Runs of a scenario with so many members and partitions."""
+
+    scenario: str
+    members: int
+    partitions: int
+
+
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """A week's figure of one design."""
 
     bounds: Bounds | None  #: None: nobody can say
     runs: int  #: behind the bounds, those of events that are several times in a week once
+    cells: list[Cell]  #: whose runs they are
     why: str = ""  #: nobody can say
 
 
@@ -108,7 +117,7 @@ class _Part:
     """One event's figure, or a part of it."""
 
     bounds: Bounds
-    cells: frozenset[tuple[str, int, int]]  #: scenario, members, partitions
+    cells: list[Cell]
 
 
 class OutsideError(Exception):
@@ -133,7 +142,7 @@ class Chooser:
 
     def _figure(self, design: str, group: Group, events: Mapping[str, float], measure: Measure) -> Figure:
         low = middle = high = 0.0
-        cells: set[tuple[str, int, int]] = set()
+        cells: dict[Cell, None] = {}
         for event in EVENTS:
             count = events.get(event.name, 0)
             if not count:
@@ -141,17 +150,17 @@ class Chooser:
             try:
                 parts = self._parts(design, group, event, measure)
             except OutsideError as error:
-                return Figure(bounds=None, runs=0, why=f"{event.name}: {error}")
+                return Figure(bounds=None, runs=0, cells=[], why=f"{event.name}: {error}")
             for part in parts:
-                cells |= part.cells
+                cells |= dict.fromkeys(part.cells)
                 if measure.is_longest:
                     low, middle = max(low, part.bounds.low), max(middle, part.bounds.middle)
                     high = max(high, part.bounds.high)
                 else:
                     low, middle = low + count * part.bounds.low, middle + count * part.bounds.middle
                     high += count * part.bounds.high
-        runs = sum(self._cells[design, *place].runs for place in cells)
-        return Figure(bounds=Bounds(low, middle, high), runs=runs)
+        runs = sum(self._cells[design, each.scenario, each.members, each.partitions].runs for each in cells)
+        return Figure(bounds=Bounds(low, middle, high), runs=runs, cells=list(cells))
 
     def _parts(self, design: str, group: Group, event: Event, measure: Measure) -> list[_Part]:
         if event.scenarios:
@@ -180,14 +189,17 @@ class Chooser:
                 low.append(factor * bounds.low)
                 high.append(factor * bounds.high)
                 middle += weight * of_m * of_p * factor * bounds.middle
-                places.append((scenario, m, p))
+                places.append(Cell(scenario, m, p))
         # A sum of weights may round beyond the runs.
         middle = min(max(middle, min(low)), max(high))
-        margin = self._margin(group, measure.margin, any_had_it=bool(max(high)))
-        return _Part(Bounds(max(0.0, min(low) - margin), middle, max(high) + margin), frozenset(places))
+        margin = self._margin(group, measure.margin, max(high), one_by_one=scenarios[0][0] == ROLLING_RESTART)
+        return _Part(Bounds(max(0.0, min(low) - margin), middle, max(high) + margin), places)
 
-    def _margin(self, group: Group, margin: Margin, *, any_had_it: bool) -> float:
-        """How far a range of one event reaches beyond its runs. What none of them repeated or moved stays."""
+    def _margin(self, group: Group, margin: Margin, highest: float, *, one_by_one: bool) -> float:
+        """How far a range of one event reaches beyond its runs. What none of them repeated or stopped stays.
+
+        `one_by_one`: the members change in turn, so that every partition has its moment.
+        """
         partitions = ceil(group.partitions / group.members)
         # A standstill begins with a record that waits.
         moment_s = self._heartbeat_s + (group.partitions / self._rate if self._rate else 0.0)
@@ -195,11 +207,13 @@ class Chooser:
             case Margin.INTERVAL:
                 return moment_s
             case Margin.PARTITIONS:
-                return moment_s * partitions
+                in_turn = min(self._heartbeat_s / 2 * group.partitions, highest) if one_by_one else 0.0
+                return moment_s * partitions + in_turn
             case Margin.RECORDS:
-                return self._commit_s * group.rate / group.members if any_had_it else 0.0
-            case Margin.MOVES:
-                return float(partitions) if any_had_it else 0.0
+                return self._commit_s * group.rate / group.members if highest else 0.0
+            case Margin.STOPS:
+                left_over = group.partitions % group.members if one_by_one else 0
+                return float(partitions + left_over) if highest else 0.0
             case Margin.REQUESTS:
                 return float(group.members)
 

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from enum import Enum, auto
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -48,9 +48,11 @@ class Margin(Enum):
     """How far a range reaches beyond the runs of one event, which show few moments of the timers and few sizes."""
 
     INTERVAL = auto()  #: an interval of heartbeats, and the time between two records of a partition
-    PARTITIONS = auto()  #: the same of one member's partitions
+    PARTITIONS = (
+        auto()
+    )  #: the same of one member's partitions; if members change in turn, half an interval of each, too
     RECORDS = auto()  #: an interval of commits of one member's records, where any were repeated
-    MOVES = auto()  #: one member's partitions, where there were any: it depends on how they divide among members
+    STOPS = auto()  #: one member's partitions, where there were any; if members change in turn, those left over, too
     REQUESTS = auto()  #: a request of each member
 
 
@@ -70,8 +72,7 @@ MEASURES = (
     Measure(STANDSTILL_IN_ALL, "standstill, partition-s", Margin.PARTITIONS, per_partition=True),
     Measure("unowned_partition_s", "unowned, partition-s", Margin.PARTITIONS, per_partition=True),
     Measure(REPEATS, "records repeated", Margin.RECORDS, per_record=True),
-    Measure(STOPPED, "partitions stopped", Margin.MOVES, per_partition=True),
-    Measure("moved", "partitions moved", Margin.MOVES, per_partition=True),
+    Measure(STOPPED, "partitions stopped", Margin.STOPS, per_partition=True),
     Measure(REQUESTS, "requests at the authority", Margin.REQUESTS),
 )
 
@@ -121,7 +122,7 @@ def slow_record_s(scenario: str) -> float | None:
 
 def slow_record(seconds: float) -> str:
     """The scenario of a record that takes so long: `join`, or a file that is like those beside the grid."""
-    return f"slow-record-{seconds:g}s.toml" if seconds else JOIN
+    return str(PurePosixPath(GRID).with_name(f"slow-record-{seconds:g}s.toml")) if seconds else JOIN
 
 
 def is_used(scenario: str) -> bool:

@@ -83,7 +83,9 @@ Exit codes: 0 a design that is advised meets what is tolerated, 1 none
 )
 @click.option("--tolerated-repeats", "repeats", type=Frequency(), help="Records that may be delivered again.")
 @click.option("--tolerated-standstill", "standstill_s", type=Seconds(), help="How long a partition may stand still.")
-@click.option("--design", "designs", multiple=True, metavar="NAME", help="Only this design. May be repeated.")
+@click.option(
+    "--design", "designs", multiple=True, metavar="NAME", help="Only this design. Repeat it, or separate with commas."
+)
 @click.option("--from", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="A sweep's folder.")
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page, too.")
 @form_option
@@ -94,7 +96,8 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
     """
     costs = kept_costs() if folder is None else _costs_of(folder)
     known = dict.fromkeys(cell.design for cell in costs.cells)
-    for name in designs:
+    asked = dict.fromkeys(part for name in designs for part in name.split(",") if part)
+    for name in asked:
         if name not in known:
             raise ConfigurationError(unknown("design", name, known))
     found = choice_of(
@@ -102,15 +105,18 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
         Group(**{name: given[name] for name in ("members", "partitions", "rate", "slowest_record_s")}),
         {each.name: given[each.name.replace("-", "_")] for each in EVENTS},
         Tolerated(repeats=given["repeats"], standstill_s=given["standstill_s"]),
-        designs=designs,
+        designs=list(asked),
         of="" if folder is None else str(folder),
     )
     found = printable_all(found)
     if page is not None:
         from comparison.report.sweep.choice import choice_page
 
-        with whole_file(page) as file:
-            file.write_text(choice_page(found), encoding="utf-8")
+        try:
+            with whole_file(page) as file:
+                file.write_text(choice_page(found), encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFault(f"cannot write {page}: {error.strerror}. Choose another file") from error
     if form == "json":
         print_document(found)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from comparison.near_paths import holds_a_run, path_complaint
 from comparison.report.summaries.chosen import only
 from comparison.results.result import RESULT, read_result
+from comparison.run_folder import LATEST
 from kernel.errors import EnvironmentFault, UserError
 from kernel.platform.json_file import DamagedFile
 
@@ -40,6 +41,8 @@ def result_of(folder: Path) -> tuple[Result, Path]:
 
 def _remedy(folder: Path) -> str:
     """What to do about a missing or damaged result. `fuzz` keeps no run unless it found something."""
+    if (folder / LATEST / RESULT).is_file():
+        return f"Did you mean {folder / LATEST}?"
     if not holds_a_run(folder):
         return "Give a folder that `run` or `compare` created"
     return f"Run `rebalance-lab analyze {shlex.quote(str(folder))}`"

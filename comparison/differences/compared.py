@@ -114,10 +114,10 @@ def by_column(result: Result) -> dict[Place, list[Run]]:
 
 
 def _shown(side: Side) -> SideShown:
-    commands = [
-        [str(word) for word in command] for each in side.commands if isinstance(command := each.get("command"), list)
-    ]
-    return SideShown(name=side.name, folder=side.folder, commands=[each for each in commands if each])
+    given = (command for each in side.commands if isinstance(command := each.get("command"), list))
+    # A copy of a result has the command of the folder that its runs are in, too.
+    commands = dict.fromkeys(tuple(map(str, command)) for command in given if command)
+    return SideShown(name=side.name, folder=side.folder, commands=list(map(list, commands)))
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any], common: Iterable[Place]) -> list[str]:

@@ -10,14 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from comparison.report.summaries.differences import (
-    CANNOT_BE_KNOWN,
-    WORSE,
     Sides,
     by_scenario,
     change_of,
     checks_of,
     conclusion,
     has_differences,
+    judged_lists,
     judged_text,
     judgement_of,
     left_out_of,
@@ -125,13 +124,9 @@ def _others(difference: Difference, alike: Sequence[PairDifference]) -> Iterator
 
 
 def _conclusion(difference: Difference) -> Iterator[RenderableType]:
-    for title, judged in (
-        (WORSE, difference.worse),
-        (CANNOT_BE_KNOWN, sorted(difference.unknown, key=lambda each: each.why)),
-    ):
-        if len(judged) > 1:
-            yield Text(f"{title}:")
-            yield Padding(Group(*_listed(difference, judged)), (0, 0, 0, 2))
+    for title, judged in judged_lists(difference).items():
+        yield Text(f"{title}:")
+        yield Padding(Group(*_listed(difference, judged)), (0, 0, 0, 2))
     if text := conclusion(difference):
         yield Text(f"{text}", style=_STYLES["worse"] if difference.worse else "")
 

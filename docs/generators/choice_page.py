@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from comparison.choosing.answer import choice_of
 from comparison.choosing.choice import Group, Tolerated
 from comparison.choosing.costs import STANDSTILL_IN_ALL, STOPPED, kept_costs
-from comparison.screen.brief_number import brief
-from docs.generators.choice_records import DESIGNS, read_records
+from comparison.screen.brief_number import brief, brief_range
+from docs.generators.choice_records import COLUMNS, DESIGNS, read_records
 from docs.generators.pages import DOCS, filled, markdown_table
 
 if TYPE_CHECKING:
@@ -60,12 +60,15 @@ def _cell(spread: tuple[float, float, float]) -> str:
 
 def _events(records: Records) -> str:
     rows = [
-        (row.says, *(_cell(records.case(row.scenario, design).spread(row.metric)) for design in DESIGNS))
+        (row.says, *(_cell(records.case(row.scenario, column).spread(row.metric)) for column in COLUMNS))
         for row in ROWS
     ]
-    shown = markdown_table(("what happens", *(f"`{design}`" for design in DESIGNS)), rows)
+    shown = markdown_table(
+        ("what happens", *(" with ".join(f"`{part}`" for part in column.split(", ")) for column in COLUMNS)), rows
+    )
     says = f"Medians of {len(records.cases[0].seeds)} simulated runs, and their ranges; made {records.made} by"
-    return f"{shown}\n\n{says}\n\n    {' '.join(records.command)}\n"
+    commands = "\n".join(f"    {' '.join(each)}" for each in records.commands)
+    return f"{shown}\n\n{says}\n\n{commands}\n"
 
 
 def _week() -> str:
@@ -74,7 +77,7 @@ def _week() -> str:
     rows = []
     for each in found.designs:
         bounds = [each.figures[metric].bounds for metric in (STOPPED, STANDSTILL_IN_ALL)]
-        cells = [f"{brief(b.middle)} ({brief(b.low)} to {brief(b.high)})" for b in bounds if b is not None]
+        cells = [f"{brief(b.middle)} ({brief_range(b.low, b.high, ' to ')})" for b in bounds if b is not None]
         rows.append((f"`{each.design}`", *cells))
     return markdown_table(("design", "partitions stopped in a week", "stood still, partition-s"), rows)
 

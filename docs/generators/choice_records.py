@@ -1,7 +1,7 @@
 """Runs for `docs/which-design.md`: makes them, simulated, and keeps their figures in `docs/which-design.json`.
 
-`python -m docs.generators.choice_records` makes all of them again (some minutes of CPU time), `--runs FOLDER` takes
-those of an earlier `COMMAND`. Then `make names` fills the page. A test makes some of them again.
+`python -m docs.generators.choice_records` makes all of them again (some minutes of CPU time), `--runs FOLDER FOLDER`
+takes those of earlier `COMMANDS`. Then `make names` fills the page. A test makes some of them again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from docs.generators.pages import DOCS
 from docs.generators.records import lined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RECORDS = DOCS / "which-design.json"
 SCENARIOS = ("rolling-restart", "join", "leave", "crash", "slow-member", "slow-listener", "split-brain")
@@ -32,17 +35,20 @@ METRICS = (
     "two_delivering_partition_s",
     "authority_requests",
 )
-COMMAND = (
-    "rebalance-lab",
-    "run",
-    *SCENARIOS,
-    *("--design", ",".join(DESIGNS)),
-    *("--simulated", "--repeat", str(SEEDS), "--seed", "1"),
+#: What else a consumer can have: the design `static` with another strategy than its own.
+COOPERATIVE_WITH_IDS, STRATEGY = "static, cooperative-sticky", "partition.assignment.strategy=cooperative-sticky"
+COLUMNS = (*DESIGNS[:-1], COOPERATIVE_WITH_IDS, DESIGNS[-1])
+_RUN, _REPEATED = ("rebalance-lab", "run", *SCENARIOS), ("--simulated", "--repeat", str(SEEDS), "--seed", "1")
+COMMANDS = (
+    (*_RUN, "--design", ",".join(DESIGNS), *_REPEATED),
+    (*_RUN, "--design", "static", "--set", STRATEGY, *_REPEATED),
 )
+#: By the names of the records: the command of their runs, and its design.
+_RUNS_OF = {column: (0, column) for column in DESIGNS} | {COOPERATIVE_WITH_IDS: (1, "static")}
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a scenario in a design."""
+    """The runs of a scenario in a design, or with its strategy."""
 
     scenario: str
     design: str
@@ -58,7 +64,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Records(msgspec.Struct, frozen=True, kw_only=True):
     """What the page is made from."""
 
-    command: list[str]
+    commands: list[list[str]]
     made: str
     cases: list[CaseRecord]
 
@@ -71,39 +77,42 @@ def read_records() -> Records:
     return msgspec.json.decode(RECORDS.read_bytes(), type=Records)
 
 
-def cases_of(runs: list[dict[str, Any]]) -> list[CaseRecord]:
-    """The runs of a result, by scenario and design."""
+def cases_of(results: Sequence[Sequence[dict[str, Any]]]) -> list[CaseRecord]:
+    """The runs of each command, by scenario and column."""
     found = []
     for scenario in SCENARIOS:
-        for design in DESIGNS:
-            of_it = [run for run in runs if (run["scenario"], run["design"]) == (scenario, design)]
+        for column in COLUMNS:
+            command, design = _RUNS_OF[column]
+            of_it = [run for run in results[command] if (run["scenario"], run["design"]) == (scenario, design)]
             of_it.sort(key=lambda run: run["seed"])
             figures = {metric: [run["metrics"][metric] for run in of_it] for metric in METRICS}
             found.append(
-                CaseRecord(scenario=scenario, design=design, seeds=[run["seed"] for run in of_it], figures=figures)
+                CaseRecord(scenario=scenario, design=column, seeds=[run["seed"] for run in of_it], figures=figures)
             )
     return found
 
 
-def write_records(result: Path, made: str) -> None:
-    """From a run's `result.json`; one line for each case."""
-    runs = [run for run in msgspec.json.decode(result.read_bytes())["runs"] if run["scenario"] in SCENARIOS]
-    command = msgspec.json.encode(COMMAND).decode()
-    RECORDS.write_text(f'{{"command":{command},"made":"{made}","cases":{lined(cases_of(runs))}}}\n', encoding="utf-8")
+def write_records(folders: Sequence[Path], made: str) -> None:
+    """From the `result.json` of each command; one line for each case."""
+    results = [msgspec.json.decode((folder / "result.json").read_bytes())["runs"] for folder in folders]
+    commands = msgspec.json.encode(COMMANDS).decode()
+    RECORDS.write_text(
+        f'{{"commands":{commands},"made":"{made}","cases":{lined(cases_of(results))}}}\n', encoding="utf-8"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, help="folder of earlier runs, with their result.json")
+    parser.add_argument(
+        "--runs", type=Path, nargs=len(COMMANDS), help="folders of earlier runs, with their result.json"
+    )
     parser.add_argument("--made", required=True, help="the day, as 2026-11-29")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        where = given.runs or Path(folder) / "runs"
-        if given.runs is None:
-            program = Path(sys.executable).with_name(COMMAND[0])
-            subprocess.run([program, *COMMAND[1:], "--output", where], check=True)
-            where /= "latest"
-        write_records(where / "result.json", given.made)
+        folders = given.runs or [Path(folder) / str(place) / "latest" for place in range(len(COMMANDS))]
+        for (name, *arguments), where in zip(COMMANDS if given.runs is None else (), folders, strict=False):
+            subprocess.run([Path(sys.executable).with_name(name), *arguments, "--output", where.parent], check=True)
+        write_records(folders, given.made)
 
 
 if __name__ == "__main__":

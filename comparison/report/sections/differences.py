@@ -11,7 +11,10 @@ from comparison.report.summaries.differences import (
     by_scenario,
     change_of,
     checks_of,
+    conclusion,
     has_differences,
+    judged_lists,
+    judged_text,
     judgement_of,
     left_out_of,
     median_and_range,
@@ -60,6 +63,9 @@ class Differences(NamedTuple):
     """What the template shows."""
 
     title: str
+    conclusion: str  #: what of it is worse than allowed; '' where nothing was to be judged
+    class_: str  #: of the conclusion
+    judged: Sequence[tuple[str, Sequence[str]]]
     sides: Sides
     folders: Sequence[tuple[str, str, Sequence[str]]]  #: each side with its commands
     circumstances: Sequence[Sequence[str]]
@@ -80,6 +86,12 @@ def differences(difference: Difference) -> Differences:
     only = [(sides.before, found.only_before), (sides.after, found.only_after)]
     return Differences(
         title=_title(sides, differing, found),
+        conclusion=_sentence(conclusion(found)),
+        class_="bad" if found.worse else "doubt" if found.unknown else "good",
+        judged=[
+            (_sentence(title), [judged_text(found, each) for each in judged])
+            for title, judged in judged_lists(found).items()
+        ],
         sides=sides,
         folders=[
             (side.name, side.folder, [shlex.join(command) for command in side.commands])
@@ -104,7 +116,10 @@ def drawn(difference: Difference) -> list[Place]:
 
 
 def _title(sides: Sides, differing: Sequence[PairDifference], found: Difference) -> str:
-    text = f"{sides.before} and {sides.after}: {_counted(differing, found)}"
+    return _sentence(f"{sides.before} and {sides.after}: {_counted(differing, found)}")
+
+
+def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

@@ -202,6 +202,12 @@ def judged_text(difference: Difference, judged: Judged) -> str:
     return f"{where}: {judged.label} {change}{seed} ({values}; {judged.bound} allowed)"
 
 
+def judged_lists(difference: Difference) -> dict[str, list[Judged]]:
+    """What is worse and of what that cannot be known, by title; a single one is in the last line."""
+    lists = {WORSE: difference.worse, CANNOT_BE_KNOWN: sorted(difference.unknown, key=lambda each: each.why)}
+    return {title: judged for title, judged in lists.items() if len(judged) > 1}
+
+
 def conclusion(difference: Difference) -> str:
     """The last line: what is worse and by how much; '' where nothing was to be judged."""
     if not difference.bounds:

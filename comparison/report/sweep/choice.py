@@ -14,6 +14,8 @@ from comparison.choosing.costs import MEASURES, STANDSTILL_IN_ALL, condensed, wh
 from comparison.report.markup import drawing, line, rect, render, text
 from comparison.report.sweep.choice_words import (
     CLASSES,
+    IN_A_CLIENT,
+    cells_texts,
     figure_texts,
     is_judged,
     meets_text,
@@ -23,7 +25,7 @@ from comparison.report.sweep.choice_words import (
     runs_text,
     source_text,
 )
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from comparison.results.sweep import SweepData
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_LEFT, _WIDTH, _ROW = 90, 520, 26
+_LEFT, _WIDTH, _ROW = 90, 350, 26
 
 
 class _Row(NamedTuple):
@@ -58,6 +60,9 @@ class Chosen(NamedTuple):
     reasons: list[str]
     answered_by: str
     advice: str
+    why: str
+    clients: str
+    in_a_client: dict[str, str]
     left_out: list[str]
     command: str
 
@@ -71,9 +76,12 @@ def chosen(choice: Choice) -> Chosen:
         headings=[each.heading for each in MEASURES],
         rows=[_row(each) for each in choice.designs],
         picture=_ranges(choice),
-        reasons=reasons(choice),
+        reasons=[*cells_texts(choice), *reasons(choice)],
         answered_by=choice.answered_by,
         advice=choice.advice,
+        why=choice.why,
+        clients=IN_A_CLIENT,
+        in_a_client=choice.in_a_client,
         left_out=choice.left_out,
         command=choice.command,
     )
@@ -123,7 +131,7 @@ def _ranges(choice: Choice) -> Markup | None:
     for place, (design, bounds) in enumerate(found):
         y = 22 + _ROW * (place + 0.5)
         low, middle, high = (_LEFT + scale * value for value in (bounds.low, bounds.middle, bounds.high))
-        hint = f"{design}: about {brief(bounds.middle)}, {brief(bounds.low)} to {brief(bounds.high)}"
+        hint = f"{design}: about {brief(bounds.middle)}, {brief_range(bounds.low, bounds.high, ' to ')}"
         shapes.append(text(design, _LEFT - 8, y + 4, text_anchor="end", class_="lane"))
         shapes.append(line(_LEFT, y, _WIDTH - 20, y, class_="rail"))
         shapes.append(rect(low, y - 5, max(high - low, 2.0), 10, class_="range", hint=hint))

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from comparison.choosing.costs import MEASURES
 from comparison.report.sweep.choice_words import (
+    IN_A_CLIENT,
+    cells_texts,
     figure_texts,
     is_judged,
     meets_text,
@@ -41,11 +43,15 @@ def _parts(choice: Choice) -> Iterator[RenderableType]:
     yield Text()
     yield _table(choice)
     yield Text()
-    for reason in reasons(choice):
-        yield Text(reason)
+    yield from (Text(each) for each in (*cells_texts(choice), *reasons(choice)))
     if choice.answered_by:
         yield Text(f"This sweep would answer it, then --from runs/choice: {choice.answered_by}")
     yield Text(f"\n{choice.advice}", style="bold")
+    if choice.why:
+        yield Text(choice.why)
+    if choice.in_a_client:
+        yield Text(f"\n{IN_A_CLIENT}:")
+        yield from (Text(f"- {design}: {how}") for design, how in choice.in_a_client.items())
     yield Text("\nLeft out:")
     yield from (Text(f"- {each}") for each in choice.left_out)
     yield Text(f"\nThe same again: {choice.command}", style="dim")

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 from comparison.choosing.choice import EVENTS
 from comparison.report.summaries.figures import MARKS, SIMULATED
 from comparison.results.outcomes import VerdictOutcome
-from comparison.screen.brief_number import brief
+from comparison.screen.brief_number import brief, brief_range
 from comparison.screen.counted import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from comparison.choosing.answer import Choice
     from comparison.choosing.choice import DesignCosts, Event, Figure
 
 CANNOT_SAY = "cannot say"
+IN_A_CLIENT = "In a client (docs/which-design.md says which of them and which brokers have it)"
 #: How outcomes are coloured on a page.
 CLASSES = {VerdictOutcome.EXPECTED: "good", VerdictOutcome.UNKNOWN: "doubt", VerdictOutcome.NOT_EXPECTED: "bad"}
 #: Of what is tolerated.
@@ -39,8 +42,8 @@ def figure_texts(figure: Figure) -> tuple[str, str]:
     """A figure's middle, and its range; or that nobody can say."""
     if figure.bounds is None:
         return CANNOT_SAY, ""
-    low, middle, high = (brief(value) for value in (figure.bounds.low, figure.bounds.middle, figure.bounds.high))
-    return middle, "" if low == high else f"{low}-{high}"
+    low, middle, high = figure.bounds.low, figure.bounds.middle, figure.bounds.high
+    return brief(middle), "" if brief(low) == brief(high) else brief_range(low, high)
 
 
 def runs_text(design: DesignCosts) -> str:
@@ -84,6 +87,26 @@ def source_text(choice: Choice) -> str:
     return f"Runs: {how}; {made_with}{made}{by}: {' '.join(source.command)}"
 
 
+def cells_texts(choice: Choice) -> list[str]:
+    """Which runs the figures are of, by scenario and size; designs with the same ones together."""
+    by_text: dict[str, list[str]] = {}
+    for design in choice.designs:
+        sizes: dict[tuple[str, str], list[str]] = {}
+        cells = dict.fromkeys(cell for figure in design.figures.values() for cell in figure.cells)
+        for scenario in dict.fromkeys(cell.scenario for cell in cells):
+            of_it = [cell for cell in cells if cell.scenario == scenario]
+            size = _either(cell.members for cell in of_it), _either(cell.partitions for cell in of_it)
+            sizes.setdefault(size, []).append(scenario)
+        for (members, partitions), scenarios in sizes.items():
+            text = f"figures from {', '.join(scenarios)} with {members} members and {partitions} partitions"
+            by_text.setdefault(text, []).append(design.design)
+    return _by_design(by_text, choice)
+
+
+def _either(numbers: Iterable[int]) -> str:
+    return " or ".join(map(str, sorted(set(numbers))))
+
+
 def reasons(choice: Choice) -> list[str]:
     """Why a design does not meet what is tolerated, or nobody can say; designs with the same reason together."""
     by_text: dict[str, list[str]] = {}
@@ -92,6 +115,10 @@ def reasons(choice: Choice) -> list[str]:
             by_text.setdefault(design.because, []).append(design.design)
         for why in dict.fromkeys(figure.why for figure in design.figures.values() if figure.why):
             by_text.setdefault(f"{CANNOT_SAY}: {why}", []).append(design.design)
+    return _by_design(by_text, choice)
+
+
+def _by_design(by_text: Mapping[str, Sequence[str]], choice: Choice) -> list[str]:
     everybody = len(choice.designs)
     return [f"{'all' if len(names) == everybody else ', '.join(names)}: {text}" for text, names in by_text.items()]
 

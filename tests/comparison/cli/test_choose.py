@@ -30,6 +30,8 @@ def test_answer_fits_the_screen_with_a_row_for_each_design(columns: int) -> None
     blocks = {line.split()[0] for line in said.splitlines() if line and line.split()[0] in DESIGN_NAMES}
     assert blocks == set(DESIGN_NAMES)
     text = " ".join(said.split())
+    assert "all: figures from rolling-restart, crash, join, slow-record-2s with 8 or 16 members and 24 or 96 " in text
+    assert "- consumer: group.protocol=consumer" in text
     assert text.startswith(
         "A week of 12 members with 48 partitions and 200 records/s, slowest record 2 s: 280 deploys, 1 crash, "
         "1 slow join. Tolerated: anything."
@@ -81,6 +83,11 @@ def test_how_often_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'40' is not a number with /hour, /day, /week, /month, /year, such as 40/day" in capsys.readouterr().err
 
 
+def test_page_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("choose", "--html", "nowhere/choice.html") == Exit.USAGE
+    assert "cannot write nowhere/choice.html: No such file or directory. Choose another file" in capsys.readouterr().err
+
+
 @pytest.fixture
 def own_sweep(tmp_path: Path) -> Path:
     """Of one scenario in two designs; one is worse, and its name is an attempt to be more than text."""
@@ -109,6 +116,30 @@ def test_own_sweep_replaces_the_kept_table(own_sweep: Path) -> None:
     rows = [line.split() for line in said.splitlines() if line.startswith(("eager", "consumer"))]
     assert [row[:3] for row in rows[:2]] == [["eager", "3.5", "7"], ["consumer", "2.5", "5"]]
     assert "cannot say: leaves: not known of every run of leave" in said  # the requests, of which there are none
+
+
+def test_what_is_left_out_is_that_of_the_runs(own_sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = own_sweep / SWEEP_DATA
+    made = msgspec.json.decode(path.read_bytes())
+    timers = {"name": "session-timeout", "values": [45000], "numeric": True}
+    write_json(path, made | {"simulated": False, "axes": [*made["axes"], timers]})
+    assert code_of("choose", "--leaves", "1/week", "--from", own_sweep, "--format", "json") == Exit.UNKNOWN
+    live = msgspec.json.decode(capsys.readouterr().out)["left_out"]
+    assert live[0].startswith("timers other than those of the runs: sessions of 45 s, and of 10 s in deploys")
+    assert code_of("choose", "--format", "json") == Exit.AS_EXPECTED
+    kept = msgspec.json.decode(capsys.readouterr().out)["left_out"]
+    assert [each.partition(":")[0] for each in kept if each not in live] == [
+        "live machines and networks",
+        "timers other than those of the runs",
+        "what chance does",
+    ]
+
+
+def test_a_design_that_is_given_twice_has_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("choose", "--design", "consumer,eager", "--design", "eager", "--format", "json") == Exit.AS_EXPECTED
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert [each["design"] for each in found["designs"]] == ["consumer", "eager"]
+    assert found["command"].endswith(" --design consumer,eager")
 
 
 def test_own_sweep_without_the_event_cannot_say(own_sweep: Path) -> None:

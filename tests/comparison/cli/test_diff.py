@@ -159,3 +159,7 @@ def test_what_cannot_be_compared_is_refused_with_the_remedy(tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"no result.json with a run in .*\. Give a folder that `run`"):
         output_of(diff, one, tmp_path / "empty")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "latest").symlink_to(one)
+    with pytest.raises(UserError, match=r"Did you mean .*/runs/latest\?"):
+        output_of(diff, one, tmp_path / "runs")

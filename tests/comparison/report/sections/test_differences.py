@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from comparison.differences.bounds import bounds_of
 from comparison.differences.compared import Difference, Side, compared
 from comparison.pipeline.analysis import compose
 from comparison.report.sections.differences import DRAWN_MAX, FEW, differences, drawn
 from tests.support.runs.results import run
 
 
-def two_results(count: int, differing: int) -> Difference:
+def two_results(count: int, differing: int, *bounds: str) -> Difference:
     """So many scenarios, of which the last ones stopped more partitions after than before."""
 
     def side(name: str, more: int) -> Side:
@@ -20,7 +21,7 @@ def two_results(count: int, differing: int) -> Difference:
         ]
         return Side(name, f"/{name}", compose(runs), [], {})
 
-    return compared(side("old", 0), side("new", 1))
+    return compared(side("old", 0), side("new", 1), bounds_of(bounds))
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,20 @@ def test_of_many_scenarios_those_that_differ_are_shown_beside_each_other(
 )
 def test_title_counts_what_differs(count: int, differing: int, title: str) -> None:
     assert differences(two_results(count, differing)).title == title
+
+
+@pytest.mark.parametrize(
+    ("differing", "bounds", "class_", "conclusion"),
+    [
+        (2, ["5%"], "bad", "Worse than allowed: s001 in zookeeper: partitions stopped (stopped) +8.3% (12 to 13; 5% "),
+        (2, ["stopped=1"], "good", "Nothing is worse than allowed (stopped=1)"),
+        (0, ["bystander_get_during_p50_ms=0"], "doubt", "Cannot be known: s000 in zookeeper: bystander's get during"),
+        (2, [], "good", ""),
+    ],
+)
+def test_page_says_what_is_worse_than_allowed(differing: int, bounds: list[str], class_: str, conclusion: str) -> None:
+    found = differences(two_results(3, differing, *bounds))
+    assert found.conclusion.startswith(conclusion)
+    assert bool(found.conclusion) is bool(bounds)
+    assert found.class_ == class_
+    assert [len(texts) for _, texts in found.judged] == ([] if class_ == "good" else [2] if class_ == "bad" else [3])

@@ -24,7 +24,7 @@ AXES = ("design=eager,consumer", "members=2,4,8", "partitions=8,16", "scenario=l
 
 def costly(run: SweepRun) -> Run:
     each = run.planned.parameters
-    standstill = each.partitions * (2.0 if run.cell.design == "eager" else 1.0)
+    standstill = each.partitions * (9.0 if run.cell.design == "eager" else 1.0)
     return result_of({"standstill_s": 2.0, "standstill_partition_s": standstill, "duplicates": 3})
 
 
