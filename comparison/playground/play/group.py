@@ -17,6 +17,7 @@ from comparison.scenarios.processes.gathering import gather_or_cancel
 from comparison.scenarios.run.performer import Together
 from kernel.designs import DESIGNS, ZOOKEEPER
 from kernel.errors import RebalanceLabError
+from kernel.tasks import cancel_and_wait
 from kernel.waiting import WaitTimeout
 
 if TYPE_CHECKING:
@@ -101,10 +102,8 @@ class PlayedGroup:
         finally:
             self._stopping.set()
             async with self._one_at_a_time:  # a command under way ends first, and no other one begins
-                tasks = [*self._leaving, *([self._settling] if self._settling else [])]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+                tasks = [*self._leaving, self._settling]
+            await cancel_and_wait(*tasks)
             await self.on_over()
 
     @property

@@ -21,6 +21,7 @@ from comparison.playground.saving.saved import Played, saved
 from comparison.scenarios.plan.played import GAME_S_MAX
 from kernel.designs import ZOOKEEPER
 from kernel.errors import RebalanceLabError, UserError
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -166,9 +167,7 @@ class PlayedGame(ABC):
             self._enter(messages.Status.FAILED, str(error))
             raise
         finally:
-            for task in (ticking, interrupting):
-                task.cancel()
-            await asyncio.gather(ticking, interrupting, return_exceptions=True)
+            await cancel_and_wait(ticking, interrupting)
             if self.snapshot().status not in (messages.Status.ENDED, messages.Status.FAILED):
                 self._enter(messages.Status.FAILED, "an internal error")
             self._broadcast.end()
@@ -187,9 +186,7 @@ class PlayedGame(ABC):
         except RebalanceLabError as error:
             self._enter(messages.Status.FAILED, f"the analysis failed: {error}")
         finally:
-            for task in (analysing, stopped):
-                task.cancel()
-            await asyncio.gather(analysing, stopped, return_exceptions=True)
+            await cancel_and_wait(analysing, stopped)
 
     async def _halt_after(self, interrupted: asyncio.Event) -> None:
         await interrupted.wait()

@@ -14,6 +14,7 @@ from comparison.scenarios.testbed.live_observer import LiveObserver
 from kernel.clock import NS_PER_MS
 from kernel.errors import RebalanceLabError
 from kernel.runtime import REAL
+from kernel.tasks import cancel_and_wait
 from kernel.zookeeper import paths
 
 if TYPE_CHECKING:
@@ -68,9 +69,7 @@ class WatchedGroup:
     async def _end(self) -> None:
         """Watch ZooKeeper no more, before it is stopped."""
         self._changes = None
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+        await cancel_and_wait(self._reading)
         if self._observer is not None:
             with contextlib.suppress(RebalanceLabError):  # ZooKeeper may be gone by now
                 await self._observer.stop()

@@ -27,6 +27,7 @@ from comparison.scenarios.plan.played import PARTITIONS_MAX, PLAYGROUND, RATE_MA
 from kernel.clock import NS_PER_MS, NS_PER_S
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError
+from kernel.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -89,10 +90,7 @@ class SimulatedGame(PlayedGame):
             return str(error)
         finally:
             self._halt.set()
-            tasks = [task for task in (going, halted, self._finishing) if task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(going, halted, self._finishing)
             await self._worlds.close()
 
     async def _go_on(self) -> str:

@@ -1,0 +1,49 @@
+"""Tasks that are cancelled have ended when the wait is over, whatever they do about it and whoever waits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kernel.tasks import cancel_and_wait
+
+
+async def last_words(said: list[str], *, error: bool = False) -> None:
+    """Wait for ever; when cancelled, take a turn more, and perhaps fail."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+        said.append("over")
+        if error:
+            raise ValueError("too late")
+
+
+async def begun(*works: asyncio.Task[None]) -> tuple[asyncio.Task[None], ...]:
+    await asyncio.sleep(0)
+    return works
+
+
+async def test_all_have_ended_and_what_they_raise_is_dropped() -> None:
+    said: list[str] = []
+    tasks = await begun(*(asyncio.create_task(last_words(said, error=error)) for error in (False, True)))
+    done = asyncio.get_running_loop().create_future()
+    done.set_result("kept")
+    await cancel_and_wait(*tasks, None, done)
+    assert said == ["over", "over"]
+    assert [task.cancelled() for task in tasks] == [True, False]
+    assert done.result() == "kept"
+    await cancel_and_wait(*tasks)
+    await cancel_and_wait()
+
+
+async def test_who_is_cancelled_while_waiting_is_so_once_they_have_ended() -> None:
+    said: list[str] = []
+    tasks = await begun(asyncio.create_task(last_words(said)))
+    waiting = asyncio.create_task(cancel_and_wait(*tasks))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert tasks[0].done()
