@@ -17,7 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from comparison.simulation.zookeeper.connections import ClientConnection, Link
+from comparison.simulation.zookeeper.connections import ClientConnection
+from comparison.simulation.zookeeper.links import Link
 from comparison.simulation.zookeeper.model.four_letter_words import four_letter_word
 from comparison.simulation.zookeeper.model.messages import HangUp, SendToClient, SendToPeer
 from comparison.simulation.zookeeper.model.server import Identity, Server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 
-from comparison.simulation.zookeeper.connections import Link
+from comparison.simulation.zookeeper.links import Link
 from kernel.waiting import until
 
 
