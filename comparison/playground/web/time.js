@@ -37,7 +37,7 @@ export class VirtualTime {
     if (part("time").hidden) this.open();
     const stands = now.time === "paused";
     const isIdle = game.groups.every((each) => each.rate === 0);
-    const asked = !now.reached ? "" : isIdle ? `; this machine manages ${now.reached} ×` : `; ${now.reached} × with so many records`;
+    const asked = !now.reached ? "" : isIdle ? `; this machine manages ${now.reached} ×` : `; reaches ${now.reached} × with so many records`;
     const state = { forming: "the groups are forming", running: `${now.speed} ×${asked}`, paused: "stands still",
       replaying: `runs again from the seed up to ${precise(now.until_ms)}` }[now.time];
     say(part("seed"), String(now.seed));

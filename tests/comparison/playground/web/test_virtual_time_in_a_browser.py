@@ -48,7 +48,7 @@ def test_the_page_says_that_it_is_simulated_and_how_time_goes_on(browser: Any) -
         assert time.locator("#time-state").text_content() == "stands still"
         for state, fields, text in (
             (TimeState.RUNNING, {}, "2 ×"),
-            (TimeState.RUNNING, {"reached": 0.5}, "2 ×; 0.5 × with so many records"),
+            (TimeState.RUNNING, {"reached": 0.5}, "2 ×; reaches 0.5 × with so many records"),
             (TimeState.FORMING, {}, "the groups are forming"),
             (TimeState.REPLAYING, {"until_ms": 61_250}, "runs again from the seed up to 1:01.250"),
         ):
