@@ -238,7 +238,7 @@ KAFKA_SETTINGS = (
         0,
         "wait before a retry of offsets in Kafka",
         kafka={"0.8.2": 1000},
-        advice=("Make it as long as another broker needs to take over; a shorter one only repeats requests that fail."),
+        advice="Make it as long as another broker needs to take over; a shorter one only repeats requests that fail.",
         see=("offsets.storage",),
         shown_by=f"{_IN_KAFKA} --set offsets.channel.backoff.ms=200",
     ),

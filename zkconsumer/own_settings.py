@@ -36,7 +36,7 @@ _BEHAVIOURS = (
         "kafka.release",
         ("0.8.2", "1.1"),
         "the release to behave as; 1.1 also changes the defaults of roundrobin.release and three more",
-        advice=("Set 1.1, in all members, to compare with consumers of that release."),
+        advice="Set 1.1, in all members, to compare with consumers of that release.",
         see=(
             "rebalance.retries.while.closing",
             "roundrobin.release",

@@ -48,9 +48,8 @@ class Margin(Enum):
     """How far a range reaches beyond the runs of one event, which show few moments of the timers and few sizes."""
 
     INTERVAL = auto()  #: an interval of heartbeats, and the time between two records of a partition
-    PARTITIONS = (
-        auto()
-    )  #: the same of one member's partitions; if members change in turn, half an interval of each, too
+    #: The same of one member's partitions; if members change in turn, half an interval of each partition, too.
+    PARTITIONS = auto()
     RECORDS = auto()  #: an interval of commits of one member's records, where any were repeated
     STOPS = auto()  #: one member's partitions, where there were any; if members change in turn, those left over, too
     REQUESTS = auto()  #: a request of each member

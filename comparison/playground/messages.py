@@ -1,6 +1,5 @@
 """What the game says to the page: a snapshot and increments. What the page says is in `commands.py`.
 
-Everything is a msgspec struct, sent as JSON. The types of a union are distinguished by its field `type`.
 The page first gets a `Snapshot`, which has everything, and then each `Increment`, numbered by `seq` without a gap, with
 the changes since the one before. `comparison.playground.applying` applies one to the other, as the page does. A page
 that has missed some gets a new snapshot. All times are `at_ms`: milliseconds since the game began, on one clock for all
@@ -8,7 +7,8 @@ designs; of virtual time in a simulated game. An increment comes at least once a
 between two of them. A simulated game may begin again: every page then gets a snapshot, whatever it has.
 
 A member is named by its place (`m2`), also after a restart; a partition by topic and number (`orders-3`). Names and
-texts may come from outside: a page shows them as text, never as markup.
+texts may come from outside: a page shows them as text, never as markup. Everything is a msgspec struct, sent as JSON;
+the types of a union are distinguished by its field `type`.
 """
 
 from __future__ import annotations

@@ -97,9 +97,11 @@ def _broken(runs: Sequence[Run], promises: Promises) -> Iterator[Finding]:
 
 
 def _is_untold(run: Run, broken: Mapping[str, Outcome]) -> bool:
-    """Whether the table has no figure of this run that shows how it broke a promise."""
-    if run.design not in broken or isinstance(run, RunOfRepeats):
-        return run.design in broken
+    """Whether this run broke a promise, and the table has no figure that shows how; of repeats it has medians."""
+    if run.design not in broken:
+        return False
+    if isinstance(run, RunOfRepeats):
+        return True
     promise = broken[run.design].promise
     seen = [name for name in (*promise.figures, *promise.if_known) if metric(run, name)]
     return not seen or any(METRICS[name].glance is not Glance.HARM for name in seen)
@@ -168,7 +170,8 @@ def _skips(runs: Sequence[Run]) -> Iterator[Finding]:
     if len(skipping) > 1:
         resets = [(run.design, f"{run.skips[0].reset} of {_partitions(run)}") for run in skipping]
         yield Finding(f"auto.offset.reset skipped to the {by_design(resets)}.")
-    for run in skipping[:1] if len(skipping) == 1 else ():
+        return
+    for run in skipping:
         skipped = counted(metric(run, "skipped"), "record")
         yield Finding(f"In {run.design} auto.offset.reset={run.skips[0].reset} skipped {skipped}: {_places(run)}.")
 

@@ -1,4 +1,6 @@
-"""Faults of a member's session and of its application, and of an owner znode that somebody writes by hand."""
+"""Faults of a member's session and of its application, and of an owner znode that somebody writes by hand; and members
+that join, leave, unsubscribe, or are restarted one after the other.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,7 @@ class StuckRecord(_OfApplication):
         self.members.delay(self.target, 0)
 
 
-# Changes of the group as faults: members that join, leave, unsubscribe, or are restarted one after the other.
+# -- changes of the group as faults -----------------------------------------------------------------------------------
 
 
 class Join(OurPerformer):

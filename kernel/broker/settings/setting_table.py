@@ -81,7 +81,7 @@ _OF_TOPICS: Mapping[str, Mapping[str, Any]] = {
     },
     "log.retention.bytes": {
         "kafka": {"0.8": -1},
-        "advice": ("Leave it at -1 unless the disk is small: what a group has not read yet is lost to it."),
+        "advice": "Leave it at -1 unless the disk is small: what a group has not read yet is lost to it.",
         "form": "a number; -1 for no limit",
     },
     "log.retention.ms": {
@@ -219,7 +219,7 @@ _NETWORK = (
         "idle connections are closed after this time",
         low=-1,
         kafka={"0.8.2": 600_000},
-        advice=("Make it longer than producers may have nothing to send; a client that is cut off connects again."),
+        advice="Make it longer than producers may have nothing to send; a client that is cut off connects again.",
         shown_by=f"{_JOIN} connections.max.idle.ms=5000",
     ),
     _text(
