@@ -133,8 +133,8 @@ _ALL = (
         1,
         "time between two heartbeats",
         advice=(
-            "Make it a third of session.timeout.ms or less: a member survives two lost heartbeats. It may "
-            "learn of a rebalance this much later."
+            "Make it a third of session.timeout.ms or less: a member survives two lost heartbeats. It may learn of a "
+            "rebalance this much later. A value that is not below the session is refused."
         ),
         see=("session.timeout.ms",),
         shown_by="run join --design eager --set heartbeat.interval.ms=300",

@@ -88,8 +88,8 @@ def answers(found: Answers) -> str:
         if sum(map(len, others.values())) * 5 > len(rows):
             states.append(state)
             continue
-        but = "; ".join(f"{_answer(answer)} to {'; '.join(requests_)}" for answer, requests_ in others.items())
-        said.append(f"In {state} everything is answered {_answer(alike)}, but {but}.")
+        but = "; ".join(f"{_answer(answer)} to {', '.join(requests_)}" for answer, requests_ in others.items())
+        said.append(f"In {state} every answer is {_answer(alike)}, but {but}.")
     together: dict[tuple[str, ...], list[str]] = {}
     for request, row in rows.items():
         told = ("" if row[state] == usual else _answer(row[state]) for state in states)
