@@ -43,6 +43,13 @@ def differing(before: list[Run], after: list[Run], *bounds: str) -> Difference:
     return compared(side("before", before), side("after", after), bounds_of(bounds))
 
 
+def test_a_command_that_several_folders_of_a_side_have_is_shown_once() -> None:
+    runs, commands = repeats("stopped", [1.0]), [{"command": ["run", "join"]}, {}, {"command": ["run", "join"]}]
+    before, after = (side(name, runs) for name in ("before", "after"))
+    found = compared(before._replace(commands=[*commands, {"command": ["compare"]}]), after, bounds_of(()))
+    assert found.before.commands == [["run", "join"], ["compare"]]
+
+
 values = st.lists(st.one_of(st.none(), st.integers(0, 50).map(float)), min_size=1, max_size=6)
 sides = st.tuples(st.sampled_from(NAMES), values, values)
 
