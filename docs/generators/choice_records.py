@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from docs.generators.pages import DOCS
-from docs.generators.records import lined
+from docs.generators.records import COMMAND, lined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,8 +109,9 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folders = given.runs or [Path(folder) / str(place) / "latest" for place in range(len(COMMANDS))]
-        for (name, *arguments), where in zip(COMMANDS if given.runs is None else (), folders, strict=False):
-            subprocess.run([Path(sys.executable).with_name(name), *arguments, "--output", where.parent], check=True)
+        if not given.runs:
+            for (_, *arguments), where in zip(COMMANDS, folders, strict=True):
+                subprocess.run([COMMAND, *arguments, "--output", where.parent], check=True)
         write_records(folders, given.made)
 
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from comparison.report.drawing.growth import Frame, GrowthLine, Measured, growth_chart
+from comparison.report.drawing.growth import GrowthLine, Measured
 from comparison.report.summaries.figures import number
 from comparison.report.sweep.detection import COST, DETECTED
 from comparison.sweep.large import Method
+from docs.generators.growth_picture import Chart, picture
 from docs.generators.large_records import read_records
 from docs.generators.pages import DOCS, FIGURES, filled, markdown_table, with_range
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
@@ -25,18 +26,6 @@ if TYPE_CHECKING:
     Records = Mapping[str, Sequence[CellRecord]]
 
 PAGE = DOCS / "large-groups.md"
-#: As wide as the other figures of the docs, which fit a telephone.
-_FRAME = Frame(410, 290, left=46, top=20, right=94, bottom=38)
-_SHOWN = {"width": "620", "height": "439"}
-_STYLE = """
-svg { background: #FFFFFF; } text { font: 11px system-ui, sans-serif; fill: #1b1b1b; }
-.legend { fill: #5f5f5f; } .grid { stroke: #dddddd; } .base { stroke: #808080; }
-.model { fill: none; stroke: #1b1b1b; stroke-width: 1.2px; stroke-dasharray: 5 4; }
-.lane { paint-order: stroke; stroke: #FFFFFF; stroke-width: 4px; }
-@media (prefers-color-scheme: dark) {
-svg { background: #16191d; } text { fill: #e8e8e8; } .legend { fill: #a8a8a8; } .grid { stroke: #33383e; }
-.base { stroke: #808080; } .model { stroke: #e8e8e8; } .lane { stroke: #16191d; } }
-"""
 _TIMEOUT, _MEMBERS, _LINK = "session-timeout", "members", "link"
 LINKS = ("loopback", "zone", "region")
 _SIZES = ("sizes", "larger", "largest", "zookeeper")
@@ -53,16 +42,6 @@ _CPU = "join.authority_cpu_s"
 _MANY = 100
 #: Pings of a ZooKeeper session in its timeout.
 _PINGS = 3
-
-
-class Chart(NamedTuple):
-    """What one picture shows."""
-
-    title: str
-    axis: str
-    unit: str
-    lines: Sequence[GrowthLine]
-    xs: Sequence[float]
 
 
 def _of_design(cells: Sequence[CellRecord], design: str) -> Iterator[CellRecord]:
@@ -162,19 +141,6 @@ CHARTS: Mapping[str, Callable[[Records], Chart]] = {
     "large-conflicts": _starting("attempts that failed on conflicts, zookeeper", "conflicts", "attempts_failed"),
     "large-exhausted": _starting("rebalances given up after one attempt, zookeeper", "retries", "rebalances_failed"),
 }
-
-
-def picture(chart: Chart) -> str:
-    """A picture as a file of its own."""
-    title, axis, unit, lines, xs = chart
-    says = "; ".join(f"{each.name}: {_said(each)}" for each in lines)
-    return str(
-        growth_chart(title, axis, unit, xs, lines, frame=_FRAME, style=_STYLE, says=f"{title}. {says}", **_SHOWN)
-    )
-
-
-def _said(drawn: GrowthLine) -> str:
-    return ", ".join(f"{number(at.median)} at {number(at.x)}" for at in drawn.figures)
 
 
 def files() -> dict[Path, str]:

@@ -14,7 +14,7 @@ from comparison.pipeline.figures.model import JOIN, Setting, Troubles, zookeeper
 from comparison.report.drawing.growth import GrowthLine, Measured
 from comparison.results.outcomes import VerdictOutcome
 from comparison.scenarios.plan.catalogue import CATALOGUE
-from docs.generators.large_page import Chart, picture
+from docs.generators.growth_picture import Chart, picture
 from docs.generators.pages import DOCS, FIGURES, filled, markdown_table, with_range
 from docs.generators.result_records import read_records
 from kernel.designs import DESIGN_NAMES, ZOOKEEPER
