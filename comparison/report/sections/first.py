@@ -93,7 +93,7 @@ def _heat(scenario: str, runs: Sequence[Run], lanes: Mapping[str, RunView], miss
     reasons = list(dict.fromkeys(row.not_compared for row in found.rows if row.not_compared))
     marks = {reason: "*" * place for place, reason in enumerate(reasons, start=1)}
     notes = [f"{mark} not compared: {reason}" for reason, mark in marks.items()]
-    notes += [f"n/a: {by_design([(design, reason) for design, reason in missing.items()])}"] if missing else []
+    notes += [f"n/a: {by_design(list(missing.items()))}"] if missing else []
     notes += [f"0 in every design: {', '.join(found.zero)}"] if found.zero else []
     notes += [f"unknown in every design: {', '.join(found.unknown)}"] if found.unknown else []
     return Heat(

@@ -34,9 +34,8 @@ class Judged(NamedTuple):
 def judged(scenario: Scenario, runs: Sequence[Run], result: Result, missing: Mapping[str, str]) -> dict[str, Judged]:
     """By design, all of the result's; `runs` are the scenario's, one a design."""
     promises = by_design(scenario, result)
-    prices = dict(
-        zip((run.design for run in runs), zip(*(cells(name, runs) for name in _PRICES), strict=True), strict=True)
-    )
+    by_run = zip(*(cells(name, runs) for name in _PRICES), strict=True)
+    prices = {run.design: of for run, of in zip(runs, by_run, strict=True)}
     found = {}
     for design in dict.fromkeys(run.design for run in result.runs):
         run = next((each for each in runs if each.design == design), None)
