@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 import pyarrow
 from comparison.pipeline.analysis import analyze
-from comparison.pipeline.spark.session import spark_session
+from comparison.pipeline.spark.session import starting_session
 from comparison.pipeline.spark.options import SparkOptions
 
 def code_of_tasks(batches):
@@ -45,7 +45,8 @@ CONF = {
     "spark.eventLog.dir": sys.argv[4],
 }
 master, python, source, output = sys.argv[1:]
-with spark_session(master, options=SparkOptions(executor_python=python, conf=CONF)) as spark:
+with starting_session(master, options=SparkOptions(executor_python=python, conf=CONF)) as starting:
+    spark = starting.session()
     found = {
         "result": analyze(spark, [Path(source)], output=Path(output)),
         "code": [row.path for row in spark.range(2).mapInArrow(code_of_tasks, "path string").collect()],
