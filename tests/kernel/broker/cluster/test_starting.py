@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from kernel.broker.cluster.leadership import Cluster
 from kernel.errors import Retriable
 from kernel.values import BrokerAddress
+from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.proxy import ZooKeeperProxy
@@ -55,3 +57,9 @@ async def test_startup_that_never_connects_is_given_up(link: ZooKeeperProxy) -> 
         pause.release()
     with pytest.raises(Retriable):
         await starting
+    await until(lambda: not sessions_running(), 30, "the threads of the sessions that were given up to end")
+
+
+def sessions_running() -> list[str]:
+    """Nobody waits for the end of a session without a connection; its thread has this loop close its socket."""
+    return [thread.name for thread in threading.enumerate() if thread.name.endswith("broker-1")]
