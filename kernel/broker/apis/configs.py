@@ -44,8 +44,8 @@ from kernel.zookeeper.errors import ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import HandlerTable, RequestContext, Response
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.settings.group_configs import Timeouts
@@ -73,7 +73,7 @@ class RefusedAlteration(RebalanceLabError):
 class ConfigHandlers:
     """A request may name several resources; each gets its own result."""
 
-    def __init__(self, cluster: ClusterView, store: ConfigStore, config: BrokerConfig) -> None:
+    def __init__(self, cluster: Cluster, store: ConfigStore, config: BrokerConfig) -> None:
         self._cluster = cluster
         self._store = store
         self._group_defaults, self._group_bounds = defaults_of(config), bounds_of(config)

@@ -30,7 +30,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.budget import Budget
     from kernel.broker.server.handlers import HandlerTable, RequestContext
@@ -104,7 +104,7 @@ class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
     def __init__(
-        self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, responses: Budget
+        self, cluster: Cluster, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, responses: Budget
     ) -> None:
         self._cluster = cluster
         self._logs = logs

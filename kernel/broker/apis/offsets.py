@@ -22,7 +22,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.storage.logs import ReadableLog
@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 class OffsetHandlers:
     """Responds from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
         self._cluster = cluster
         self._logs = logs
         self._turn = turn

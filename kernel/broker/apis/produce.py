@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kernel.broker.apis.transaction_verification import Verification
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.topic_configs import TopicConfig
@@ -69,7 +69,7 @@ class ProduceHandlers:
 
     def __init__(
         self,
-        cluster: ClusterView,
+        cluster: Cluster,
         logs: LedLogs,
         configs: ConfigStore,
         verification: Verification,
@@ -193,7 +193,7 @@ class ProduceHandlers:
         return await new_producer(self._cluster)
 
 
-async def new_producer(cluster: ClusterView) -> dict[str, Any]:
+async def new_producer(cluster: Cluster) -> dict[str, Any]:
     """An InitProducerId response with a new id."""
     try:
         producer_id = await cluster.allocate_producer_id()
@@ -206,7 +206,7 @@ async def new_producer(cluster: ClusterView) -> dict[str, Any]:
     return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
 
 
-def endpoints(cluster: ClusterView, leaders: set[int]) -> list[dict[str, Any]]:
+def endpoints(cluster: Cluster, leaders: set[int]) -> list[dict[str, Any]]:
     """The addresses of these brokers, for responses that name other leaders (KIP-951)."""
     brokers = cluster.snapshot.brokers
     return [

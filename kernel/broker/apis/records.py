@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.platform.threads import Threads
@@ -33,9 +33,7 @@ _SIZE_MAX = 2**62
 class RecordHandlers:
     """Works on the logs that this broker leads."""
 
-    def __init__(
-        self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, data_dir: Path, threads: Threads
-    ) -> None:
+    def __init__(self, cluster: Cluster, logs: LedLogs, configs: ConfigStore, data_dir: Path, threads: Threads) -> None:
         self._cluster = cluster
         self._logs = logs
         self._configs = configs

@@ -31,8 +31,9 @@ from kernel.zookeeper.errors import ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView, TopicView
+    from kernel.broker.cluster.cluster_view import TopicView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.configuration import BrokerConfig
 
@@ -68,7 +69,7 @@ _REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, Malf
 class TopicHandlers:
     """A request may name several topics; each gets its own result."""
 
-    def __init__(self, cluster: ClusterView, config: BrokerConfig, configs: ConfigStore) -> None:
+    def __init__(self, cluster: Cluster, config: BrokerConfig, configs: ConfigStore) -> None:
         self._cluster = cluster
         self._config = config
         self._configs = configs
