@@ -34,7 +34,6 @@ from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-    from types import TracebackType
     from uuid import UUID
 
     from kernel.broker.cluster.cluster_view import Leadership, LeadershipListener, TopicView
@@ -196,9 +195,7 @@ class Cluster:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def on_topic_deleted(self, callback: Callable[[UUID], Awaitable[None]]) -> None:
