@@ -97,12 +97,14 @@ class ZkConsumerConfig:
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
         """The configuration, and warnings to show to the user. Raises `ConfigurationError`."""
-        values, warnings = resolve(ZK_CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS)
+        values, warnings = resolve(
+            ZK_CONSUMER_SETTINGS,
+            given,
+            known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
+            required=("zookeeper.connect", "group.id"),
+        )
         if values["kafka.release"] == "1.1":
             values |= {name: value for name, value in DEFAULTS_OF_1_1.items() if name not in given}
-        for name in ("zookeeper.connect", "group.id"):
-            if not values[name]:
-                raise ConfigurationError(f"{name} is required. Set {name}=...")
         config = cls._from_values(values)
         _refuse_contradictions(config)
         return config, warnings + _doubtful(config, given)
