@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.apis.refusals import not_led
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageError
 from kernel.topic_names import INTERNAL_TOPICS
 from kernel.values import TopicPartition
@@ -63,8 +64,7 @@ class RecordHandlers:
         if tp.topic in INTERNAL_TOPICS:
             code = ErrorCode.invalid_topic_exception
         elif led is None:
-            unknown = self._cluster.snapshot.partition(tp) is None
-            code = ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
+            code = not_led(self._cluster.snapshot, tp)
         elif not self._configs.of(tp.topic).delete:
             code = ErrorCode.policy_violation
         elif offset < 0 and offset != HIGH_WATERMARK:
