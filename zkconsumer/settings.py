@@ -32,18 +32,24 @@ ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixes:
-    """The weaknesses of the original to remove (`fix.*`); none by default."""
+class FixesOfRebalances:
+    """The weaknesses of the original's rebalance to remove (`fix.*`); none by default."""
 
     claim_before_offsets: bool = False
     checked_release: bool = False
     checked_claim: bool = False
-    commit_fence: str = "none"  #: none, session or epoch
     stop_on_disconnect: bool = False
     sync_before_reads: bool = False
     retry_when_free: bool = False
     quiet_ms: int = 0
     skip_unreadable_members: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixes(FixesOfRebalances):
+    """All weaknesses to remove."""
+
+    commit_fence: str = "none"  #: none, session or epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
