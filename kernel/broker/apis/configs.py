@@ -8,7 +8,6 @@ applied settings. A broker answers for itself and for all brokers, as in Kafka.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from kernel.broker.server.handlers import HandlerTable, RequestContext, Response
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.settings.group_configs import Timeouts
-
-log = logging.getLogger(__name__)
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
