@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 
 import pytest
@@ -85,7 +84,7 @@ async def test_registration_whose_response_was_lost_is_our_own(chroot, tmp_path,
             await lost.reached()
             sever(link)
             mend(link)
-            await asyncio.wait_for(join, 10)
+            await asyncio.wait_for(join, 60)
             await settled(session, shared("t", ("g_c0-0", [0])))
             tries = [op for op in c0.operations() if op[2] == paths.member_id("g", "g_c0")]
             assert ("register", "getData", paths.member_id("g", "g_c0")) in tries
@@ -101,10 +100,10 @@ def test_a_group_id_in_unicode_is_refused(chroot):
 async def test_waiting_poll_ends_with_the_consumer(chroot, tmp_path):
     """pykafka's test_consume_graceful_stop."""
     async with running_broker(chroot, tmp_path, {"t": 1}), joined(chroot, "c0", {"t": 1}) as c0:
-        waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=60_000))
+        waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=600_000))
         await until(lambda: c0.consumer._filled._waiters, 60, "the poll to wait")
         await c0.consumer.close()
-        assert await asyncio.wait_for(waiting, 5) == ()
+        assert await asyncio.wait_for(waiting, 60) == ()
 
 
 async def test_long_poll_does_not_delay_a_rebalance(chroot, tmp_path):
@@ -114,15 +113,13 @@ async def test_long_poll_does_not_delay_a_rebalance(chroot, tmp_path):
         opened(chroot) as session,
         joined(chroot, "c0", {"t": 1}) as c0,
     ):
-        began = time.monotonic()
-        waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=60_000))
+        waiting = asyncio.create_task(c0.consumer.getmany(timeout_ms=600_000))
         await until(lambda: c0.consumer._filled._waiters, 60, "the poll to wait")
         async with joined(chroot, "c1", {"t": 1}):
             await settled(session, shared("t", ("g_c0-0", [0]), ("g_c1-0", [1])))
             await produce(broker, "t", 1, range(1))
-            (batch,) = await asyncio.wait_for(waiting, 10)
+            (batch,) = await asyncio.wait_for(waiting, 60)
             assert batch.topic_partition == TopicPartition("t", 0)
-        assert time.monotonic() - began < 30
 
 
 async def test_extra_member_has_no_partition_until_one_leaves(chroot, tmp_path):

@@ -141,7 +141,7 @@ async def test_streams_take_the_place_of_getmany_and_end_with_the_consumer(chroo
                 assert await serials_of(iterator, 5) == numbered(partition, range(5))
             waiting = [asyncio.create_task(anext(iterator, None)) for iterator in streams]
             await asyncio.sleep(0)
-        assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [None, None]
+        assert await asyncio.wait_for(asyncio.gather(*waiting), 60) == [None, None]
         delivered = c1.tracer.of("records_delivered")
         assert [(e["stream"], e["first"], e["last"]) for e in delivered if e["stream"] == 1] == [
             (1, offset, offset) for offset in range(5)

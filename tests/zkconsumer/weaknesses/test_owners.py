@@ -262,7 +262,7 @@ async def test_leaked_node_is_adopted_by_the_same_thread_at_the_next_attempt(chr
             await attempts(c1, 1, "error")
             assert await owners(session) == shared("t", ("g_c1-0", [0]))
             await session.delete(paths.topic_owners("g", "u"))
-            await asyncio.wait_for(join, 10)
+            await asyncio.wait_for(join, 60)
             assert await owners(session) == shared("t", ("g_c1-0", [0])) | shared("u", ("g_c1-0", [0]))
             assert outcomes(c1)[-1] == "ok"
 

@@ -39,7 +39,7 @@ def produced(log: Log, at_least: int, rate: int = 2000) -> tuple[Load, ListTrace
         load = Load(log, PARTITIONS, rate, tracer)
         running = asyncio.create_task(load.run())
         await until(
-            lambda: running.done() or sum(map(len, log.stored.values())) >= at_least, 5, "records to be produced"
+            lambda: running.done() or sum(map(len, log.stored.values())) >= at_least, 60, "records to be produced"
         )
         load.stop()
         await running
