@@ -119,8 +119,11 @@ async def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, s
 
 
 @pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])
-def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(chroot, tmp_path, looks_again, tries):
-    async def story():
+async def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(
+    chroot, tmp_path, looks_again, tries
+):
+    links = [ZooKeeperProxy(chroot) for _ in range(4)]
+    try:
         async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as other, AsyncExitStack() as stack:
             members = [
                 await stack.enter_async_context(
@@ -145,10 +148,6 @@ def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(ch
             await asyncio.wait_for(leaving, 60)
             for who, number in zip(members, before, strict=True):
                 assert outcomes(who)[number:] == ["error"] * tries
-
-    links = [ZooKeeperProxy(chroot) for _ in range(4)]
-    try:
-        asyncio.run(story())
     finally:
         for link in links:
             link.close()

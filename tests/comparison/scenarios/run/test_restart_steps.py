@@ -171,12 +171,8 @@ async def test_new_pattern_reaches_one_member_after_the_other_and_its_topics_are
     assert [(e["topic"], e["wanted"]) for e in group.tracer.of("topic_wanted")] == [("orders-1", 2)]
 
 
-def test_restarted_members_may_be_of_another_design() -> None:
-    async def scenario() -> Group:
-        group = Group("static")
-        await Restarts(group.changes).restart_each(RestartEach(away_ms=0, design="eager"))
-        return group
-
-    group = asyncio.run(scenario())
+async def test_restarted_members_may_be_of_another_design() -> None:
+    group = Group("static")
+    await Restarts(group.changes).restart_each(RestartEach(away_ms=0, design="eager"))
     assert group.done == ["m1 goes", "m1 comes back as eager", "m2 goes", "m2 comes back as eager"]
     assert {each["detail"]["design"] for each in group.traced} == {"eager"}
