@@ -27,20 +27,8 @@ if TYPE_CHECKING:
 
 #: Figures that go by the same name in the truth of a synthetic run and among the metrics.
 SYNTHETIC_COUNTS = (
-    "duplicates",
-    "lost",
-    "delivered",
-    "out_of_order",
-    "stale_deliveries",
-    "commits",
-    "stale_writes",
-    "moved_back",
-    "moved_back_records",
-    "started_behind",
-    "final_read",
-    "final_behind",
-    "final_beyond",
-    "rebalances",
+    *("duplicates", "lost", "delivered", "out_of_order", "stale_deliveries", "commits", "stale_writes", "moved_back"),
+    *("moved_back_records", "started_behind", "final_read", "final_behind", "final_beyond", "rebalances"),
 )
 
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}

@@ -122,15 +122,8 @@ def test_operations_under_way_at_a_reading_may_be_on_either_side_of_it() -> None
 
 def test_every_error_of_zookeeper_says_whether_the_servers_may_have_performed_the_operation() -> None:
     answered = {
-        errors.BadVersion,
-        errors.NoChildrenForEphemerals,
-        errors.NoChroot,
-        errors.NoNode,
-        errors.NodeExists,
-        errors.NodeTooLarge,
-        errors.NotEmpty,
-        errors.OperationRefused,
-        errors.RolledBack,
+        *(errors.BadVersion, errors.NoChildrenForEphemerals, errors.NoChroot, errors.NoNode, errors.NodeExists),
+        *(errors.NodeTooLarge, errors.NotEmpty, errors.OperationRefused, errors.RolledBack),
     }
     known = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ZooKeeperError)}
     assert set(counts.UNANSWERED) == {each.__name__ for each in known - answered - {ZooKeeperError}}

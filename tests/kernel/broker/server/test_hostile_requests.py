@@ -21,15 +21,8 @@ from tests.support.wire.frames import read_frame
 from tests.support.wire.messages import entity_of, mappings
 
 SERVED_HERE = (
-    Api.Produce,
-    Api.Fetch,
-    Api.ListOffsets,
-    Api.Metadata,
-    Api.ApiVersions,
-    Api.CreateTopics,
-    Api.DeleteTopics,
-    Api.InitProducerId,
-    Api.CreatePartitions,
+    *(Api.Produce, Api.Fetch, Api.ListOffsets, Api.Metadata, Api.ApiVersions, Api.CreateTopics, Api.DeleteTopics),
+    *(Api.InitProducerId, Api.CreatePartitions),
 )
 
 
