@@ -78,7 +78,7 @@ class Brokers:
             self.chroot,
             BrokerAddress(node_id, "127.0.0.1", 9000 + node_id),
             session_timeout_ms=SESSION_MS,
-            connection_timeout_ms=8000,
+            connection_timeout_ms=30_000,
             tracer=self.tracers[node_id],
         )
         self.listeners[node_id] = RecordingListener()

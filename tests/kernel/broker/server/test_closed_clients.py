@@ -127,7 +127,7 @@ producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": 0, 
 for n in range(number):
     producer.produce("t", b"%d" % n, partition=n % 20)
     producer.poll(0)
-assert producer.flush(20) == 0
+assert producer.flush(60) == 0
 """
 
 
