@@ -14,7 +14,7 @@ from kernel.errors import ConfigurationError, StreamsExist
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from tests.support.brokers.live import create_topics, running_cluster
+from tests.support.brokers.live import client_of, create_topics, running_cluster
 from tests.support.consumers.weak_members import (
     claims,
     fetches,
@@ -26,7 +26,7 @@ from tests.support.consumers.weak_members import (
     polling,
     sever,
 )
-from tests.support.consumers.zookeeper import client_of, member, new_member, produce, running_broker, settled, shared
+from tests.support.consumers.zookeeper import member, new_member, produce, running_broker, settled, shared
 from tests.support.zookeeper.sessions import expire, opened
 
 

@@ -17,16 +17,8 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.kernel.broker.apis.test_data_plane import produce as produce_batch
 from tests.support.brokers import live as cluster
-from tests.support.consumers.zookeeper import (
-    SETTINGS,
-    client_of,
-    member,
-    owners,
-    produce,
-    running_broker,
-    settled,
-    shared,
-)
+from tests.support.brokers.live import client_of
+from tests.support.consumers.zookeeper import SETTINGS, member, owners, produce, running_broker, settled, shared
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.records.iterators import StreamIterator
@@ -51,7 +43,7 @@ async def fill(broker: Broker, tp: TopicPartition, serials: range, *, codec: str
 async def serials_of(iterator: StreamIterator, number: int) -> list[tuple[int, int]]:
     """[(partition, serial)] of the next `number` records; it fetches in the background, so timeouts are retried."""
     got = []
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while len(got) < number:
             try:
                 record = await anext(iterator)

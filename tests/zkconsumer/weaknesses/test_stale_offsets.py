@@ -14,6 +14,7 @@ from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
+from tests.support.brokers.live import client_of
 from tests.support.consumers.weak_members import (
     attempts,
     begins,
@@ -28,7 +29,7 @@ from tests.support.consumers.weak_members import (
     polling,
     sever,
 )
-from tests.support.consumers.zookeeper import client_of, produce, running_broker, settled, shared
+from tests.support.consumers.zookeeper import produce, running_broker, settled, shared
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import opened
 
