@@ -78,10 +78,7 @@ class Side:
         if self.name != OURS:
             return {}
         figures = loop_of(f"{LOOPBACK}:{self.port}", reset=True).figures
-        return {
-            "longest_turn": figures.longest_us / 1000,
-            "longest_collection": figures.longest_collection_us / 1000,
-        }
+        return {"longest_turn": figures.longest_us / 1000, "longest_collection": figures.longest_collection_us / 1000}
 
     @contextmanager
     def profiling(self) -> Iterator[None]:

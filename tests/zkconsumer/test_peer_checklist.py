@@ -155,10 +155,7 @@ async def test_missing_topic_has_no_partitions_and_is_assigned_once_created(chro
 async def test_one_member_consumes_several_topics(chroot, tmp_path):
     """wvanbergen's TestIntegrationMultipleTopicsSingleConsumer, with other numbers of streams."""
     topics = {"a": 1, "b": 2, "c": 3}
-    async with (
-        running_broker(chroot, tmp_path, dict.fromkeys(topics, 2)) as broker,
-        joined(chroot, "c0", topics) as c0,
-    ):
+    async with running_broker(chroot, tmp_path, dict.fromkeys(topics, 2)) as broker, joined(chroot, "c0", topics) as c0:
         for topic in topics:
             await produce(broker, topic, 2, range(5))
         await c0.read_until(30)
@@ -167,10 +164,7 @@ async def test_one_member_consumes_several_topics(chroot, tmp_path):
 
 async def test_member_joins_while_another_one_claims(chroot, tmp_path, link):
     """kazoo's test_race_condition_new_partitioner_during_the_lock and .._steals_the_lock."""
-    async with (
-        running_broker(chroot, tmp_path, {"t": 4}) as broker,
-        opened(chroot) as session,
-    ):
+    async with running_broker(chroot, tmp_path, {"t": 4}) as broker, opened(chroot) as session:
         seen = []
 
         def second_claim(op):

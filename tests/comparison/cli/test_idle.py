@@ -78,11 +78,7 @@ def test_pattern_that_matches_nothing_is_shown_as_an_expression(
 
 @pytest.mark.parametrize(
     "design",
-    [
-        pytest.param("zookeeper", marks=pytest.mark.long),
-        pytest.param("server", marks=pytest.mark.long),
-        "cooperative",
-    ],
+    [pytest.param("zookeeper", marks=pytest.mark.long), pytest.param("server", marks=pytest.mark.long), "cooperative"],
 )
 def test_streams_without_partitions_are_counted_and_stdout_keeps_its_lines(terminals: Terminals, design: str) -> None:
     child, output = _consuming(terminals, design, f"many-{design}", "--topic", "orders-eu:3")

@@ -96,12 +96,7 @@ def test_zombie_is_found_from_the_files_to_the_verdict(spark: SparkSession, tmp_
     (found,) = result.runs
     assert reports
     assert found.path == str(folder)
-    assert (found.scenario, found.design, found.outcome, found.seed) == (
-        "pause",
-        "zookeeper",
-        "complete",
-        1,
-    )
+    assert (found.scenario, found.design, found.outcome, found.seed) == ("pause", "zookeeper", "complete", 1)
     assert found.parameters == PARAMETERS
     expected = {
         "double_owned_partition_s": 1.088,  # m2 from 3112 on, m1 until 4200

@@ -152,15 +152,7 @@ def name_alike(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "read"),
-    [
-        (change, 1),
-        (add_a_file, 1),
-        (list_a_file, 1),
-        (remove, 0),
-        (remove_trace, 0),
-        (precede, 1),
-        (follow, 1),
-    ],
+    [(change, 1), (add_a_file, 1), (list_a_file, 1), (remove, 0), (remove_trace, 0), (precede, 1), (follow, 1)],
 )
 def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
     runs: list[TraceRun], tmp_path: Path, counts: Counts, happens: Callable[[Path], None], read: int

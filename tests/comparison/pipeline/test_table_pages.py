@@ -23,14 +23,7 @@ from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
 from docs.generators import columns
 from docs.generators.pages import DOCS
-from docs.generators.table_pages import (
-    RUN_NAMES,
-    SWEEP_TABLES,
-    TABLES,
-    TABLES_PAGE,
-    tables_page,
-    trace_page,
-)
+from docs.generators.table_pages import RUN_NAMES, SWEEP_TABLES, TABLES, TABLES_PAGE, tables_page, trace_page
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
 from tests.support.runs.seen_runs import analysed_cut, analysed_inline

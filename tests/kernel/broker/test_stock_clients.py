@@ -30,10 +30,7 @@ def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Api, set[int]]:
     """The versions of the Fetch and ListOffsets requests; request this fixture before `bootstrap`."""
     seen: dict[Api, set[int]] = {Api.Fetch: set(), Api.ListOffsets: set()}
-    for handlers, name, api in (
-        (FetchHandlers, "fetch", Api.Fetch),
-        (OffsetHandlers, "list_offsets", Api.ListOffsets),
-    ):
+    for handlers, name, api in ((FetchHandlers, "fetch", Api.Fetch), (OffsetHandlers, "list_offsets", Api.ListOffsets)):
         handler = getattr(handlers, name)
 
         def spied(self: Any, context: Any, body: Any, handler: Any = handler, api: Api = api) -> Any:

@@ -31,8 +31,7 @@ def test_path_is_parsed_only_by_its_own_parser():
 
 
 @pytest.mark.parametrize(
-    ("connect_string", "parts"),
-    [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))],
+    ("connect_string", "parts"), [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))]
 )
 def test_chroot_is_separated_from_the_servers(connect_string, parts):
     assert split_chroot(connect_string) == parts

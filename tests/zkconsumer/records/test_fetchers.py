@@ -313,11 +313,7 @@ async def test_partition_without_a_leader_waits_and_the_others_are_fetched():
 
 
 async def test_leader_that_moves_is_followed_and_the_idle_fetcher_ended():
-    async with (
-        scripted_broker(1) as old,
-        scripted_broker(2) as new,
-        Managed(old.address, new.address) as managed,
-    ):
+    async with scripted_broker(1) as old, scripted_broker(2) as new, Managed(old.address, new.address) as managed:
         queue = stream()
         old.log("t", 0).append(b"a")
         old.leaders = new.leaders = {A: old.address}

@@ -34,11 +34,7 @@ def notified(who):
 
 async def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
     """Even for members for which nothing changes: here the new one has another topic."""
-    async with (
-        running_broker(chroot, tmp_path, {"t": 8, "u": 1}),
-        opened(chroot) as session,
-        AsyncExitStack() as stack,
-    ):
+    async with running_broker(chroot, tmp_path, {"t": 8, "u": 1}), opened(chroot) as session, AsyncExitStack() as stack:
         members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
         shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
         await settled(session, shared("t", *shares))

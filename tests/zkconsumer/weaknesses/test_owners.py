@@ -226,10 +226,7 @@ async def test_member_starts_before_its_predecessor_of_the_same_id_has_expired(c
 
 async def test_claim_that_fails_without_a_conflict_leaks_nodes(chroot, tmp_path):
     """A gap in the rollback: here ZooKeeper refuses the second topic's claim."""
-    async with (
-        running_broker(chroot, tmp_path, {"t": 2, "u": 1}),
-        opened(chroot) as session,
-    ):
+    async with running_broker(chroot, tmp_path, {"t": 2, "u": 1}), opened(chroot) as session:
         await session.create(paths.owners("g"), makepath=True)
         await session.create(paths.topic_owners("g", "u"))
         # An ephemeral parent would work as well: a claim below it is refused, and not by NodeExists.

@@ -172,12 +172,7 @@ def test_poll_that_goes_back_without_a_new_start_is_out_of_order() -> None:
         "goes back": [poll(1, 0, 4), poll(2, 4, 9)],
     }
     found = {case: measure(traced_run(), tables(events))[0].out_of_order for case, events in cases.items()}
-    assert found == {
-        "goes on": 0,
-        "skips": 0,
-        "starts again": 0,
-        "goes back": 1,
-    }
+    assert found == {"goes on": 0, "skips": 0, "starts again": 0, "goes back": 1}
 
 
 def test_records_of_the_group_are_binned_from_the_start_of_the_measured_span() -> None:

@@ -11,17 +11,7 @@ from comparison.playground import commands, messages
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import sent, served_game
-from tests.support.pages.playground import (
-    CUT,
-    HEALED,
-    RUNNING,
-    TWO_DELIVER,
-    WAITING,
-    card,
-    column,
-    example_at,
-    opened,
-)
+from tests.support.pages.playground import CUT, HEALED, RUNNING, TWO_DELIVER, WAITING, card, column, example_at, opened
 
 State = messages.MemberState
 #: What can be done in each state; the states of `MemberAction`.

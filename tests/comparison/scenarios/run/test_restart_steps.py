@@ -80,12 +80,7 @@ class Group:
         self.noticing.set()
 
     async def come_back(
-        self,
-        place: str,
-        settings: object = None,
-        topics: list[str] | None = None,
-        design: str = "",
-        pattern: str = "",
+        self, place: str, settings: object = None, topics: list[str] | None = None, design: str = "", pattern: str = ""
     ) -> None:
         as_another = f" as {design}" if design else ""
         wanted = " ".join(topics or ()) or pattern
@@ -139,10 +134,7 @@ async def test_a_bounce_waits_for_nobody_and_starts_those_again_that_were_refuse
 
 @pytest.mark.parametrize(
     ("design", "done"),
-    [
-        ("zookeeper", ["m2 goes", "m2 comes back for orders-1"]),
-        ("eager", ["m2 subscribes to orders-1"]),
-    ],
+    [("zookeeper", ["m2 goes", "m2 comes back for orders-1"]), ("eager", ["m2 subscribes to orders-1"])],
 )
 async def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, done: list[str]) -> None:
     group = Group(design)

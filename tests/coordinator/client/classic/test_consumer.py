@@ -197,10 +197,7 @@ async def test_auto_commit_covers_delivered_records_before_a_rebalance_and_at_cl
     chroot: str, tmp_path: Path
 ) -> None:
     quiet = {"auto.commit.interval.ms": "60000"}
-    async with (
-        laboratory(chroot, tmp_path, quiet) as (broker, (first,)),
-        producing(bootstrap_of(broker)) as producer,
-    ):
+    async with laboratory(chroot, tmp_path, quiet) as (broker, (first,)), producing(bootstrap_of(broker)) as producer:
         await producer.send("t", 10)
         await until(lambda: len(first.records) == 40, 60, "40 records")
         assert not first.tracer.of("commit_answered")
@@ -260,9 +257,7 @@ async def test_fetcher_stops_reading_ahead_without_polls(chroot: str, tmp_path: 
         await until(quiet, 60, "the fetcher to be quiet", every_s=0.25)
         member.resume()
         await until(
-            lambda: len(member.records) == 8 * PREFETCH_RECORDS,
-            60,
-            lambda: f"more records, got {len(member.records)}",
+            lambda: len(member.records) == 8 * PREFETCH_RECORDS, 60, lambda: f"more records, got {len(member.records)}"
         )
         await member.close()
 
