@@ -165,8 +165,8 @@ class SessionLifecycle:
             self._closing = self._loop.create_future()
             connected = self.connected
             self._bridge.stop_in_background(self._stopped)
-            # Without a connection, there is nobody to tell.
-            self._wait_for_close(_CLOSE_WAITS if connected else 0)
+            # Without a connection there is nobody to tell, but the thread may still have this loop close its socket.
+            self._wait_for_close(_CLOSE_WAITS if connected else 1)
         await asyncio.shield(self._closing)
 
     def _wait_for_close(self, parts: int) -> None:
