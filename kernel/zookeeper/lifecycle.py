@@ -37,7 +37,6 @@ from kernel.zookeeper.watches import EVENTS, WatchRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from kernel.trace.writer import Tracer
     from kernel.zookeeper.stepping import StepGate
@@ -151,9 +150,7 @@ class SessionLifecycle:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
