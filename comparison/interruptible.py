@@ -6,7 +6,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from comparison.interrupts import Interrupted, end_now, reacting
+from comparison.interrupts import Interrupted, end_now, interrupts_wait, reacting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from comparison.screen.progress import RunProgress
 
 T = TypeVar("T")
+
+
+def run_reacting(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
+    """`asyncio.run` for a `main` that says itself what signals do; before it begins, they raise `Interrupted`.
+
+    No signal finds a loop half made, or leaves `main` behind unawaited: Python would complain of both.
+    """
+    runner = asyncio.Runner(loop_factory=loop)
+    try:
+        with interrupts_wait():
+            runner.get_loop()
+        return runner.run(main)
+    finally:
+        runner.close()
+        main.close()
 
 
 def run(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
@@ -39,8 +54,10 @@ def run(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.AbstractEven
                 interrupted = True
                 return None
 
-    with asyncio.Runner(loop_factory=loop) as runner:
-        result = runner.run(supervised())
+    try:
+        result = run_reacting(supervised(), loop=loop)
+    finally:
+        main.close()
     if interrupted:
         raise Interrupted
     return result  # type: ignore[return-value]  # None only after an interrupt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import shlex
 import sys
@@ -17,6 +16,7 @@ from comparison.exits import Exit
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted, as_json, schedules_of
 from comparison.fuzzing.judging import Outcome
 from comparison.fuzzing.summary import Summary
+from comparison.interruptible import run_reacting
 from comparison.interrupts import last_words
 from comparison.run_folder import keep_scenario, new_bundle, provenance, write_json
 from comparison.scenarios.plan.catalogue import designs_named
@@ -196,7 +196,7 @@ def _fuzzed(wanted: Wanted, command: list[str], root: Path, form: str, *, quiet:
             teller.note(f"runs: {bundle}; to go on: {further}")
 
         with last_words(so_far):
-            finished = asyncio.run(fuzzer.fuzz())
+            finished = run_reacting(fuzzer.fuzz())
     so_far()
     return _EXITS[summary.outcome] if finished else Exit.INTERRUPTED
 

@@ -16,7 +16,7 @@ import click
 from comparison.cli.interrupted import after_interrupt
 from comparison.cli.options import chosen_links, design_option, link_option, output_option, with_seed
 from comparison.exits import Exit
-from comparison.interruptible import interrupted_by_signals
+from comparison.interruptible import interrupted_by_signals, run_reacting
 from comparison.interrupts import last_words
 from comparison.playground.messages import Status
 from comparison.playground.play.setting_up import prepared
@@ -92,7 +92,7 @@ def playground(designs: tuple[str, ...], simulated: bool, opens: bool, port: int
     prepare = _simulated() if simulated else prepared
     game = prepare(root, designs_named(designs), options, command=command, idle_s=60.0 * idle_minutes)
     with last_words(lambda: click.echo(after_interrupt(game.bundle), err=True)):
-        return asyncio.run(_play(game, port, opens=opens))
+        return run_reacting(_play(game, port, opens=opens))
 
 
 def _simulated() -> Callable[..., Prepared]:

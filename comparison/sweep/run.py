@@ -6,7 +6,6 @@ then is kept, and the next command goes on with the others.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import hashlib
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from comparison.interruptible import interrupted_by_signals
+from comparison.interruptible import interrupted_by_signals, run_reacting
 from comparison.own_scenarios import own_scenario
 from comparison.results.result import read_result
 from comparison.run_folder import keep_scenario, provenance, require_room, run_dir_of, unwritable, write_json
@@ -43,6 +42,7 @@ from kernel.trace.listed_file import RUN_FILE
 from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator, Sequence
 
     from comparison.results.result import Result
@@ -223,7 +223,7 @@ class SweepRunner:
 
     def perform(self, runs: Sequence[SweepRun]) -> bool:
         """Perform the runs; False after an interrupt. Raises `UserError` when runs cannot start."""
-        return asyncio.run(self._perform(runs))
+        return run_reacting(self._perform(runs))
 
     async def _perform(self, runs: Sequence[SweepRun]) -> bool:
         with interrupted_by_signals(self._progress) as interrupted:

@@ -6,12 +6,11 @@ ends within seconds. A second signal aborts at once. Either way no process is le
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from comparison.interruptible import interrupted_by_signals
+from comparison.interruptible import interrupted_by_signals, run_reacting
 from comparison.run_folder import new_bundle, provenance, run_dir_of, write_json
 from comparison.scenarios.plan.catalogue import CATALOGUE, scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -25,6 +24,7 @@ from kernel.errors import UserError
 from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -227,7 +227,7 @@ class Experiments:
 
     def perform(self, planned: Sequence[Planned]) -> Finished:
         """Perform one run after the other, until all are done or an interrupt."""
-        return asyncio.run(self._with_a_fork_server(planned))
+        return run_reacting(self._with_a_fork_server(planned))
 
     async def _with_a_fork_server(self, planned: Sequence[Planned]) -> Finished:
         with interrupted_by_signals(self._progress) as interrupted:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from comparison.exits import Exit
-from comparison.interruptible import run
+from comparison.interruptible import run, run_reacting
 from comparison.interrupts import LIMIT_VARIABLE, Interrupted, interrupts_wait, reacting
 
 #: Runs the rest of its arguments as a command, and signals itself when the given module is imported.
@@ -152,6 +154,22 @@ def test_signal_cancels_what_a_command_runs_and_is_raised_after_its_cleanup() ->
         run(work())
     assert cleaned == ["up"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("begin", [run, run_reacting])
+def test_signal_waits_until_the_loop_is_made_and_what_it_was_made_for_never_begins(begin: Callable[..., None]) -> None:
+    made: list[asyncio.AbstractEventLoop] = []
+
+    def loop() -> asyncio.AbstractEventLoop:
+        signal.raise_signal(signal.SIGINT)
+        made.append(asyncio.new_event_loop())
+        return made[0]
+
+    work = asyncio.sleep(60)
+    with pytest.raises(KeyboardInterrupt):
+        begin(work, loop=loop)
+    assert made[0].is_closed()
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
 
 
 def test_command_that_ends_in_order_when_it_is_cancelled_has_its_own_result() -> None:
