@@ -19,6 +19,7 @@ from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from kernel.wire.versions import Api
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def cluster(stack: ExitStack, folder: Path, number: int) -> tuple[str, str]:
 def _real_cluster(stack: ExitStack, folder: Path, number: int) -> str:
     broker = None
     with ExitStack() as started:
-        server = started.enter_context(EmbeddedZooKeeper(folder / "zookeeper", tick_ms=1000))
+        server = started.enter_context(EmbeddedZooKeeper(folder / "zookeeper", limits=Limits(tick_ms=1000)))
         zookeeper = f"{server.connect_string}/herd"
         for node_id in range(number):
             broker = started.enter_context(

@@ -32,6 +32,7 @@ from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 from tests.support.zookeeper import count_model
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 
@@ -189,7 +190,7 @@ def main(rounds: int, versions: tuple[str, ...], ours_only: bool) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with (
-            EmbeddedZooKeeper(folder / "zookeeper", tick_ms=250) as zookeeper,
+            EmbeddedZooKeeper(folder / "zookeeper", limits=Limits(tick_ms=250)) as zookeeper,
             RealBroker("1.1.1", folder / "broker", zookeeper=zookeeper.connect_string) as broker,
         ):
             broker.create_topic(TOPIC, PARTITIONS)

@@ -11,13 +11,13 @@ of those that Kafka has but we do not implement, and raises `ConfigurationError`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernel.errors import ConfigurationError
 from kernel.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 INT_MAX = 2**31 - 1
 #: The last word of a name -> what its number counts.
@@ -93,7 +93,7 @@ class Range:
     """A check that an integer is in a range."""
 
     low: int
-    high: int
+    high: int = INT_MAX
 
     def __call__(self, value: object) -> str | None:
         assert isinstance(value, int)
@@ -118,14 +118,29 @@ class Words:
         return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
 
 
-def in_range(low: int, high: int = INT_MAX) -> Range:
-    """A check that an integer is in a range."""
-    return Range(low, high)
-
-
 def one_of(*words: str) -> Words:
     """A check that a value is one of the given words."""
     return Words(words)
+
+
+def required(value: object) -> str | None:
+    """A check that there is a value."""
+    return None if value else "must not be empty"
+
+
+def number(name: str, default: int | None, doc: str, *, low: int = 0, high: int = INT_MAX, **known: Any) -> Setting:
+    """A setting that is a whole number."""
+    return Setting(name=name, parse=int, default=default, doc=doc, valid=Range(low, high), **known)
+
+
+def flag(name: str, default: bool | None, doc: str, **known: Any) -> Setting:
+    """A setting that is `true` or `false`."""
+    return Setting(name=name, parse=boolean, default=default, doc=doc, **known)
+
+
+def text(name: str, default: str | None, doc: str, **known: Any) -> Setting:
+    """A setting that is taken as it is written."""
+    return Setting(name=name, parse=str, default=default, doc=doc, **known)
 
 
 def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
@@ -140,11 +155,15 @@ def split_pairs(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def resolve(
-    table: Mapping[str, Setting], given: Mapping[str, str], *, known_elsewhere: frozenset[str] = frozenset()
+    table: Mapping[str, Setting],
+    given: Mapping[str, str],
+    *,
+    known_elsewhere: frozenset[str] = frozenset(),
+    required: Sequence[str] = (),
 ) -> tuple[dict[str, object], list[str]]:
     """The values of all settings in `table`, and warnings for the user.
 
-    Raises `ConfigurationError` for an unknown name or an invalid value.
+    Raises `ConfigurationError` for an unknown name, an invalid value, or none where one is `required`.
     """
     values = {name: setting.default for name, setting in table.items()}
     warnings = []
@@ -157,6 +176,9 @@ def resolve(
             asked = did_you_mean(name, [*table, *known_elsewhere])
             raise ConfigurationError(f"unknown setting {name!r}{asked or '. `rebalance-lab settings` lists them'}")
         values[name] = _parsed(setting, text)
+    for name in required:
+        if not values[name]:
+            raise ConfigurationError(f"{name} is required. Set {name}=...")
     return values, warnings
 
 

@@ -1,4 +1,4 @@
-"""The end of tasks that nobody waits for any more."""
+"""The end of what nobody waits for any more: tasks, and servers with their connections."""
 
 from __future__ import annotations
 
@@ -12,3 +12,18 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any] | None) -> None:
     for task in begun:
         task.cancel()
     await asyncio.gather(*begun, return_exceptions=True)
+
+
+async def close_server(server: asyncio.AbstractServer) -> None:
+    """Close a server. A connection that it has accepted by then reaches its handler, or the protocol, first.
+
+    asyncio's own loses those that it accepted in its last turn, and leaves their sockets to the garbage collector
+    (cpython#109564). A simulated one loses none.
+    """
+    if isinstance(server, asyncio.Server):
+        loop = server.get_loop()
+        for listening in server.sockets:
+            loop.remove_reader(listening)
+        for _ in range(3):  # until there is a transport, its protocol knows of it, and the handler's task runs
+            await asyncio.sleep(0)
+    server.close()

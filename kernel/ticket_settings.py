@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from kernel.settings import Setting, boolean
+from kernel.settings import Setting, flag
 
 
 def fault(ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
@@ -21,12 +21,4 @@ def fix(ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
 
 def _named(kind: str, ticket: int, doc: str, advice: str, shown_by: str) -> Setting:
     name = f"{kind}.kafka.{ticket}"
-    return Setting(
-        name=name,
-        parse=boolean,
-        default=False,
-        doc=doc,
-        advice=advice,
-        source=f"KAFKA-{ticket}",
-        shown_by=f"{shown_by} {name}=true",
-    )
+    return flag(name, False, doc, advice=advice, source=f"KAFKA-{ticket}", shown_by=f"{shown_by} {name}=true")

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -24,6 +24,19 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
+    """Partitions as a field of a trace's event, sorted."""
+    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
+    """{topic: its partitions}, all in order."""
+    topics: dict[str, list[TopicPartition]] = {}
+    for tp in sorted(partitions):
+        topics.setdefault(tp.topic, []).append(tp)
+    return topics
 
 
 @dataclass(frozen=True, slots=True)

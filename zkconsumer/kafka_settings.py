@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kernel.settings import Setting, boolean, in_range, one_of
+from kernel.settings import Setting, flag, number, one_of, required, text
 
 #: The last release with this consumer; 2.0.0 removed it (KAFKA-2983).
 LAST_RELEASE = "1.1"
@@ -18,10 +18,6 @@ _ID = "letters, digits, '.', '_' and '-'"
 
 _BY_HAND = "consume --design zookeeper --group g --topic orders"
 _IN_KAFKA = f"{_BY_HAND} --set offsets.storage=kafka"
-
-
-def required(value: object) -> str | None:
-    return None if value else "must not be empty"
 
 
 def _legal_characters(value: object) -> str | None:
@@ -35,15 +31,14 @@ def _znode_name(value: object) -> str | None:
 def _integer(name: str, default: int | None, low: int, doc: str, **known: Any) -> Setting:
     """A number. Kafka's default is the same since 0.8, unless `known` says otherwise."""
     facts = {"kafka": {"0.8": default}, "until": LAST_RELEASE} | known
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low), **facts)
+    return number(name, default, doc, low=low, **facts)
 
 
 KAFKA_SETTINGS = (
-    Setting(
-        name="zookeeper.connect",
-        parse=str,
-        default="",
-        doc="the ZooKeeper servers, and the chroot of the group",
+    text(
+        "zookeeper.connect",
+        "",
+        "the ZooKeeper servers, and the chroot of the group",
         valid=required,
         form="host:port,...[/chroot]",
         kafka={"0.8": "no default"},
@@ -52,11 +47,10 @@ KAFKA_SETTINGS = (
         "chroot is in another group.",
         shown_by=f"{_BY_HAND} --zookeeper 127.0.0.1:2181",
     ),
-    Setting(
-        name="group.id",
-        parse=str,
-        default="",
-        doc="the name of the group",
+    text(
+        "group.id",
+        "",
+        "the name of the group",
         valid=_znode_name,
         form=_ID,
         kafka={"0.8": "no default"},
@@ -64,11 +58,10 @@ KAFKA_SETTINGS = (
         advice="Two applications that both need every record need two groups: it names a znode under /consumers.",
         shown_by=_BY_HAND,
     ),
-    Setting(
-        name="consumer.id",
-        parse=str,
-        default=None,
-        doc="fixed second half of the consumer id; generated when unset",
+    text(
+        "consumer.id",
+        None,
+        "fixed second half of the consumer id; generated when unset",
         valid=_znode_name,
         form=_ID,
         kafka={"0.8": None},
@@ -136,11 +129,10 @@ KAFKA_SETTINGS = (
         source="KAFKA-4228",
         shown_by="run rebalance-failed --design zookeeper --set rebalance.max.retries=40",
     ),
-    Setting(
-        name="partition.assignment.strategy",
-        parse=str,
-        default="range",
-        doc="range (over threads) or roundrobin; any other value means range, without an error, as in Kafka",
+    text(
+        "partition.assignment.strategy",
+        "range",
+        "range (over threads) or roundrobin; any other value means range, without an error, as in Kafka",
         form="range or roundrobin",
         kafka={"0.8.2": "range"},
         until=LAST_RELEASE,
@@ -152,11 +144,10 @@ KAFKA_SETTINGS = (
         source="KAFKA-687, KAFKA-2434",
         shown_by="run join --design zookeeper --set partition.assignment.strategy=roundrobin",
     ),
-    Setting(
-        name="auto.commit.enable",
-        parse=boolean,
-        default=True,
-        doc="commit by timer, in R4 of a rebalance and on close",
+    flag(
+        "auto.commit.enable",
+        True,
+        "commit by timer, in R4 of a rebalance and on close",
         kafka={"0.8": True},
         until=LAST_RELEASE,
         advice="With false, a rebalance commits nothing either: whoever gets the partition starts at the last commit "
@@ -174,11 +165,10 @@ KAFKA_SETTINGS = (
         see=("auto.commit.enable",),
         shown_by="run crash --design zookeeper --set auto.commit.interval.ms=5000",
     ),
-    Setting(
-        name="auto.offset.reset",
-        parse=str,
-        default="largest",
-        doc="where a partition without a usable offset starts: smallest or largest",
+    text(
+        "auto.offset.reset",
+        "largest",
+        "where a partition without a usable offset starts: smallest or largest",
         valid=one_of("smallest", "largest"),
         kafka={"0.8": "largest"},
         until=LAST_RELEASE,
@@ -204,11 +194,10 @@ KAFKA_SETTINGS = (
         source="KAFKA-1012",
         shown_by="run offset-migration --design eager",
     ),
-    Setting(
-        name="dual.commit.enabled",
-        parse=boolean,
-        default=None,
-        doc=(
+    flag(
+        "dual.commit.enabled",
+        None,
+        (
             "with offsets.storage=kafka, where the default is true: start from the larger stored offset, and commit to "
             "both"
         ),
@@ -263,11 +252,10 @@ KAFKA_SETTINGS = (
         advice="Set it if the application has something else to do now and then; it may iterate again afterwards.",
         shown_by=f"{_BY_HAND} --set consumer.timeout.ms=60000",
     ),
-    Setting(
-        name="exclude.internal.topics",
-        parse=boolean,
-        default=True,
-        doc="a pattern never matches __consumer_offsets",
+    flag(
+        "exclude.internal.topics",
+        True,
+        "a pattern never matches __consumer_offsets",
         kafka={"0.8.2": True},
         until=LAST_RELEASE,
         advice="No reason to change it: those records are in no application's format.",
@@ -347,11 +335,10 @@ KAFKA_SETTINGS = (
         advice="Raise it only for links with long round trips and much bandwidth.",
         shown_by="run join --design zookeeper --set socket.receive.buffer.bytes=8192",
     ),
-    Setting(
-        name="client.id",
-        parse=str,
-        default=None,
-        doc="name sent to brokers; default: group.id",
+    text(
+        "client.id",
+        None,
+        "name sent to brokers; default: group.id",
         valid=_legal_characters,
         form=_ID,
         kafka={"0.8": None},

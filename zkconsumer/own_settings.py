@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kernel.settings import Setting, boolean, in_range, one_of
+from kernel.settings import Setting, flag, number, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,11 +18,11 @@ _JOIN = "run join --design zookeeper --set"
 
 
 def _number(name: str, doc: str, **known: Any) -> Setting:
-    return Setting(name=name, parse=int, default=0, doc=doc, valid=in_range(0), **known)
+    return number(name, 0, doc, **known)
 
 
 def _fix(name: str, doc: str, **known: Any) -> Setting:
-    return Setting(name=f"fix.{name}", parse=boolean, default=False, doc=doc, **known)
+    return flag(f"fix.{name}", False, doc, **known)
 
 
 def _word(name: str, words: tuple[str, ...], doc: str, **known: Any) -> Setting:
@@ -45,11 +45,10 @@ _BEHAVIOURS = (
         ),
         shown_by="run rolling-restart --design zookeeper --set kafka.release=1.1",
     ),
-    Setting(
-        name="rebalance.retries.while.closing",
-        parse=boolean,
-        default=True,
-        doc=(
+    flag(
+        "rebalance.retries.while.closing",
+        True,
+        (
             "a shutdown waits for all attempts of a running rebalance (0.8.2.2); false: only for the running attempt "
             "(1.1)"
         ),
@@ -69,11 +68,10 @@ _BEHAVIOURS = (
         shown_by="run mixed-subscriptions --design zookeeper --set partition.assignment.strategy=roundrobin "
         "--set roundrobin.release=1.1",
     ),
-    Setting(
-        name="rebalance.listener.in.attempt",
-        parse=boolean,
-        default=False,
-        doc="call the listener as 1.1 does, before the release and before the start; if it raises, the attempt fails",
+    flag(
+        "rebalance.listener.in.attempt",
+        False,
+        "call the listener as 1.1 does, before the release and before the start; if it raises, the attempt fails",
         advice="With true, a listener that raises keeps its member's claims, and an innocent joiner fails on them.",
         see=("kafka.release",),
         source="KAFKA-1650",

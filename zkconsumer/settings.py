@@ -32,18 +32,24 @@ ZK_CONSUMER_SETTINGS: Mapping[str, Setting] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixes:
-    """The weaknesses of the original to remove (`fix.*`); none by default."""
+class FixesOfRebalances:
+    """The weaknesses of the original's rebalance to remove (`fix.*`); none by default."""
 
     claim_before_offsets: bool = False
     checked_release: bool = False
     checked_claim: bool = False
-    commit_fence: str = "none"  #: none, session or epoch
     stop_on_disconnect: bool = False
     sync_before_reads: bool = False
     retry_when_free: bool = False
     quiet_ms: int = 0
     skip_unreadable_members: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixes(FixesOfRebalances):
+    """All weaknesses to remove."""
+
+    commit_fence: str = "none"  #: none, session or epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +103,14 @@ class ZkConsumerConfig:
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ZkConsumerConfig, list[str]]:
         """The configuration, and warnings to show to the user. Raises `ConfigurationError`."""
-        values, warnings = resolve(ZK_CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS)
+        values, warnings = resolve(
+            ZK_CONSUMER_SETTINGS,
+            given,
+            known_elsewhere=KAFKA_OLD_CONSUMER_SETTINGS,
+            required=("zookeeper.connect", "group.id"),
+        )
         if values["kafka.release"] == "1.1":
             values |= {name: value for name, value in DEFAULTS_OF_1_1.items() if name not in given}
-        for name in ("zookeeper.connect", "group.id"):
-            if not values[name]:
-                raise ConfigurationError(f"{name} is required. Set {name}=...")
         config = cls._from_values(values)
         _refuse_contradictions(config)
         return config, warnings + _doubtful(config, given)

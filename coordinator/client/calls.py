@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from coordinator.membership.classic.events import GroupMember, Joined
 from coordinator.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from kernel.values import NO_OFFSET, TopicPartition
+from kernel.values import NO_OFFSET, TopicPartition, by_topic
 from kernel.wire.errors import ErrorCode, error_name
 from kernel.wire.versions import Api
 
@@ -253,11 +253,3 @@ def fetched_offsets(answer: Any, wanted: Iterable[TopicPartition]) -> tuple[str,
             error = error or error_name(partition.error_code)
             found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
     return error, found
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    """{topic: its partitions}, all in order."""
-    topics: dict[str, list[TopicPartition]] = {}
-    for tp in sorted(partitions):
-        topics.setdefault(tp.topic, []).append(tp)
-    return topics

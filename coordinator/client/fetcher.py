@@ -25,8 +25,7 @@ from coordinator.client.setting_table import READ_COMMITTED
 from kernel.client.reads import EARLIEST, LATEST, fetch, list_offset
 from kernel.errors import RebalanceLabError, Unavailable
 from kernel.tasks import cancel_and_wait
-from kernel.trace.writer import partitions_field
-from kernel.values import Batch, Record, TopicPartition
+from kernel.values import Batch, Record, TopicPartition, partitions_field
 from kernel.wire.errors import ProtocolError
 
 if TYPE_CHECKING:

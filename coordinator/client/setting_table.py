@@ -18,7 +18,7 @@ from kernel.assignors.registry import assignor_name
 from kernel.assignors.sticky import EXACT_PARTITIONS_MAX
 from kernel.decimals import decimal
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, boolean, in_range, one_of
+from kernel.settings import Setting, flag, number, one_of, required, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,10 +30,6 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _BY_HAND = "consume --design eager --group g --topic orders"
 
 
-def _required(value: object) -> str | None:
-    return None if value else "must not be empty"
-
-
 def _instance_id(value: object) -> str | None:
     """As JoinGroupRequest.validateGroupInstanceId of kafka-clients 4.1: what a topic's name may be."""
     if isinstance(value, str) and _NAME.fullmatch(value) and value not in (".", ".."):
@@ -43,9 +39,7 @@ def _instance_id(value: object) -> str | None:
 
 def _number(name: str, default: int, low: int, doc: str, **known: Any) -> Setting:
     """A number. Kafka's default is the same since 0.9, unless `known` says otherwise."""
-    return Setting(
-        name=name, parse=int, default=default, doc=doc, valid=in_range(low), **{"kafka": {"0.9": default}} | known
-    )
+    return number(name, default, doc, low=low, **{"kafka": {"0.9": default}} | known)
 
 
 def _strategies(text: str) -> tuple[str, ...]:
@@ -80,18 +74,17 @@ _ALL = (
         parse=_addresses,
         default=(),
         doc="some brokers, from which the others are found",
-        valid=_required,
+        valid=required,
         form="host:port,...",
         kafka={"0.9": "no default", "1.1": None},
         advice="Name several: one that is down is skipped, and the others are found from any that answers.",
         shown_by=f"{_BY_HAND} --bootstrap-server 127.0.0.1:9092",
     ),
-    Setting(
-        name="group.id",
-        parse=str,
-        default="",
-        doc="the name of the group",
-        valid=_required,
+    text(
+        "group.id",
+        "",
+        "the name of the group",
+        valid=required,
         form="a text",
         kafka={"0.9": None},
         advice="One group for each application that needs every record. Its name also decides which broker "
@@ -99,11 +92,10 @@ _ALL = (
         see=("offsets.topic.num.partitions",),
         shown_by=_BY_HAND,
     ),
-    Setting(
-        name="client.id",
-        parse=str,
-        default="rebalance-lab",
-        doc="sent to brokers; ids of members in the classic designs begin with it, unless they are static",
+    text(
+        "client.id",
+        "rebalance-lab",
+        "sent to brokers; ids of members in the classic designs begin with it, unless they are static",
         kafka={"0.9": ""},
         differs="member ids begin with it, and an empty one would make them hard to tell apart",
         advice="Name the application and the host: logs show member ids, and strategies order members by them. In "
@@ -154,11 +146,10 @@ _ALL = (
         source="KIP-62",
         shown_by="run slow-member --design eager --set max.poll.interval.ms=8000",
     ),
-    Setting(
-        name="group.instance.id",
-        parse=str,
-        default=None,
-        doc="makes the member static: a restart within the session timeout causes no rebalance",
+    text(
+        "group.instance.id",
+        None,
+        "makes the member static: a restart within the session timeout causes no rebalance",
         valid=_instance_id,
         form="letters, digits, '.', '_' and '-', at most 249",
         kafka={"2.3": None},
@@ -229,11 +220,10 @@ _ALL = (
         advice="No reason to change it, unless a leader's assignment must equal Kafka's in larger groups too.",
         shown_by="run mixed-subscriptions --design cooperative --set sticky.exact.partitions.max=0",
     ),
-    Setting(
-        name="enable.auto.commit",
-        parse=boolean,
-        default=True,
-        doc="commit automatically: in polls, before a rebalance, and when closing",
+    flag(
+        "enable.auto.commit",
+        True,
+        "commit automatically: in polls, before a rebalance, and when closing",
         kafka={"0.9": True},
         advice="A poll commits what earlier polls returned: process a whole batch before the next, or commit yourself.",
         see=("auto.commit.interval.ms", "auto.commit.enable"),
@@ -248,11 +238,10 @@ _ALL = (
         see=("enable.auto.commit",),
         shown_by="run crash --design eager --set auto.commit.interval.ms=5000",
     ),
-    Setting(
-        name="auto.offset.reset",
-        parse=str,
-        default="latest",
-        doc="where a partition without a usable offset starts: earliest, latest, or none (an error)",
+    text(
+        "auto.offset.reset",
+        "latest",
+        "where a partition without a usable offset starts: earliest, latest, or none (an error)",
         valid=one_of("earliest", "latest", "none"),
         kafka={"0.9": "latest"},
         advice="With latest, what comes before the first commit is skipped and, after offsets.retention.minutes "
@@ -261,11 +250,10 @@ _ALL = (
         see=("offsets.retention.minutes",),
         shown_by=f"{_BY_HAND} --set auto.offset.reset=earliest",
     ),
-    Setting(
-        name="isolation.level",
-        parse=str,
-        default=READ_UNCOMMITTED,
-        doc="read_committed: skip aborted transactions, and stop before the first open one",
+    text(
+        "isolation.level",
+        READ_UNCOMMITTED,
+        "read_committed: skip aborted transactions, and stop before the first open one",
         valid=one_of(READ_UNCOMMITTED, READ_COMMITTED),
         kafka={"0.11": READ_UNCOMMITTED},
         advice="Choose read_committed if producers are transactional; a transaction that hangs then stops the "
@@ -364,22 +352,20 @@ _ALL = (
         ),
         shown_by="run partition-increase --design eager --set metadata.max.age.ms=3000",
     ),
-    Setting(
-        name="allow.auto.create.topics",
-        parse=boolean,
-        default=True,
-        doc="subscribing by name may create a topic, if the broker's auto.create.topics.enable allows it",
+    flag(
+        "allow.auto.create.topics",
+        True,
+        "subscribing by name may create a topic, if the broker's auto.create.topics.enable allows it",
         kafka={"2.3": True},
         advice="Choose false if a misspelt name should not become a topic.",
         see=("auto.create.topics.enable",),
         source="KIP-361",
         shown_by=f"{_BY_HAND} --set allow.auto.create.topics=false",
     ),
-    Setting(
-        name="exclude.internal.topics",
-        parse=boolean,
-        default=True,
-        doc="patterns that members match do not match Kafka's own topics; those that the coordinator matches do",
+    flag(
+        "exclude.internal.topics",
+        True,
+        "patterns that members match do not match Kafka's own topics; those that the coordinator matches do",
         kafka={"0.10.0": True},
         advice="No reason to change it: those records are in no application's format.",
         shown_by="consume --design eager --group g --whitelist '.*' --set exclude.internal.topics=false",

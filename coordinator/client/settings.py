@@ -42,10 +42,12 @@ class CoordinatorConsumerConfig(SubscribingConfig):
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[CoordinatorConsumerConfig, list[str]]:
         """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
-        values, warnings = resolve(CONSUMER_SETTINGS, given, known_elsewhere=KAFKA_CONSUMER_SETTINGS)
-        for name in ("bootstrap.servers", "group.id"):
-            if not values[name]:
-                raise ConfigurationError(f"{name} is required. Set {name}=...")
+        values, warnings = resolve(
+            CONSUMER_SETTINGS,
+            given,
+            known_elsewhere=KAFKA_CONSUMER_SETTINGS,
+            required=("bootstrap.servers", "group.id"),
+        )
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
         config = cls(**fields)
         if config.heartbeat_interval_ms >= config.session_timeout_ms:

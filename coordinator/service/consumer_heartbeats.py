@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from coordinator.groups.consumer.requests import ConsumerSettings
     from coordinator.service.consumer_requests import ConsumerHeartbeatBody
     from coordinator.service.coordinator import Coordinator
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
 
 MEMBERS_HAVE_IDS = 1  #: from here on (KIP-1082)
@@ -107,7 +108,7 @@ class _FastPath:
     Members are values, so the same object is a member to which nothing has happened.
     """
 
-    cluster: ClusterView
+    cluster: Cluster
     snapshot: ClusterSnapshot  #: determines the group's partition and the topics
     partition: LedPartition
     groups: ConsumerGroups

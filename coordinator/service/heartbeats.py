@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from coordinator.groups.classic.group import Group
     from coordinator.groups.classic.member import Member
     from coordinator.service.coordinator import Coordinator
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import CachedResponse, RequestContext, Response
 
 #: The answer while the group is loading.
@@ -97,7 +98,7 @@ class _FastPath:
     no session timer.
     """
 
-    cluster: ClusterView
+    cluster: Cluster
     snapshot: ClusterSnapshot  #: determines the group's partition
     partition: LedPartition
     group: Group

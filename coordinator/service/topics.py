@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from coordinator.groups.requests import OffsetToCommit
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.clock import Clock
 
 
 class Topics:
     """The topics, as the broker knows them now."""
 
-    def __init__(self, cluster: ClusterView, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._seen: ClusterSnapshot | None = None

@@ -21,7 +21,7 @@ from kernel.broker.storage.errors import CoordinatorFenced, Fenced, InvalidProdu
 from kernel.records.control_records import end_marker
 from kernel.records.transactions import EndTransactionMarker
 from kernel.topic_names import OFFSETS_TOPIC
-from kernel.values import TopicPartition
+from kernel.values import TopicPartition, by_topic
 from kernel.wire.versions import Api
 
 if TYPE_CHECKING:
@@ -144,16 +144,16 @@ class TransactionMarkers:
 
 
 def _body(partitions: Iterable[TopicPartition], mark: Mark) -> dict[str, Any]:
-    by_topic: dict[str, list[int]] = {}
-    for tp in sorted(partitions):
-        by_topic.setdefault(tp.topic, []).append(tp.partition)
     return {
         "markers": [
             {
                 "producer_id": mark.producer.id,
                 "producer_epoch": mark.producer.epoch,
                 "transaction_result": mark.commits,
-                "topics": [{"name": topic, "partition_indexes": numbers} for topic, numbers in by_topic.items()],
+                "topics": [
+                    {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
+                    for topic, of_topic in by_topic(partitions).items()
+                ],
                 "coordinator_epoch": mark.coordinator_epoch,
             }
         ]

@@ -38,6 +38,7 @@ from kernel.designs import ZOOKEEPER
 from kernel.platform.ports import LOOPBACK
 from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 from kernel.zookeeper.session import ZooKeeperSession
 
 #: In the order of the page; all three begin with equal groups.
@@ -52,7 +53,7 @@ Runs = dict[str, list[dict[str, Measured]]]  # by design, and of each run by sce
 async def of_the_era(folder: Path) -> Runs:
     """Runs of the 0.8 consumer."""
     settings = configuration(ZOOKEEPER, PARAMETERS).member
-    with EmbeddedZooKeeper(folder / "zookeeper", tick_ms=250) as zookeeper:
+    with EmbeddedZooKeeper(folder / "zookeeper", limits=Limits(tick_ms=250)) as zookeeper:
         where = zookeeper.connect_string
         with (
             RealBroker(_ERA_BROKERS, folder / "broker-1", zookeeper=where) as broker,

@@ -49,7 +49,6 @@ from kernel.zookeeper.session import ZooKeeperSession
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from kernel.broker.cluster.identity import Identity
     from kernel.broker.services import Mount
@@ -193,9 +192,7 @@ class Broker:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     # -- construction ------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from kernel.broker.apis.transaction_verification import Verification
 from kernel.broker.server.handlers import HandlerTable
 
 if TYPE_CHECKING:
-    from kernel.broker.cluster.cluster_view import ClusterView, TopicView
+    from kernel.broker.cluster.cluster_view import TopicView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.loop.turns import Turns
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.storage.logs import PartitionLog
@@ -45,12 +46,12 @@ class BrokerServices:
     node_id: int
     zookeeper: str  #: the connect string, for a part's own sessions
     storage: Storage
-    cluster: ClusterView  #: leadership of this broker, and the metadata of all
+    cluster: Cluster  #: leadership of this broker, and the metadata of all
     tracer: Tracer
     runtime: Runtime
     session: Callable[[], ZooKeeperSession]  #: the broker's own, once it has joined the cluster
     #: Create a topic that Kafka creates by itself (`__consumer_offsets`, with the settings made for it) unless it is
-    #: there, and wait a moment for it; raises as `ClusterView.create_topic`, except for `TopicExists`.
+    #: there, and wait a moment for it; raises as `TopicWriter.create`, except for `TopicExists`.
     create_internal_topic: Callable[[str], Awaitable[TopicView | None]]
     #: Register a callback to await when the broker stops, before it leaves the cluster; last one first.
     on_stop: Callable[[Callable[[], Awaitable[None]]], None]

@@ -23,9 +23,7 @@ from kernel.trace.events import SCHEMA_VERSION, Implementation, Role
 from kernel.trace.words import TimeSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from kernel.values import TopicPartition
+    from collections.abc import Callable, Mapping
 
 
 class Tracer(Protocol):
@@ -51,11 +49,6 @@ class TraceIdentity:
     seed: int = 0
     implementation: Implementation = Implementation.OURS
     clock: TimeSource = TimeSource.MONOTONIC
-
-
-def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
-    """Partitions as a field of an event, sorted."""
-    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
 
 
 class TraceWriter:

@@ -16,48 +16,39 @@ from typing import TYPE_CHECKING, Self
 
 from kernel.platform.ports import LOOPBACK, ReservedPorts
 from kernel.zookeeper.server import START_TIMEOUT_S, PortInUse, ServerConfig, ServerProcess, require_free
-from kernel.zookeeper.servers import (
-    NUMBERS,
-    Limits,
-    QuorumLinks,
-    QuorumPorts,
-    connect_string,
-    leader_of,
-    peer_lines,
-)
+from kernel.zookeeper.servers import NUMBERS, Limits, QuorumLinks, QuorumPorts, Servers, leader_of, peer_lines
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
 
 #: Another process may take a free port before the server listens on it; then others are chosen.
 _PORT_ATTEMPTS = 5
 
 
-class _Servers:
-    """One or more servers that start and stop together."""
+class EmbeddedZooKeeper(Servers):
+    """One server or three on this machine."""
 
     def __init__(
         self,
         run_dir: Path,
-        limits: Limits,
-        numbers: Sequence[int],
         *,
+        servers: int = 1,
+        limits: Limits | None = None,
         port: int | None = None,
         quorum_links: QuorumLinks | None = None,
         given_up: threading.Event | None = None,
     ) -> None:
         self.servers: tuple[ServerProcess, ...] = ()
         self._run_dir = Path(run_dir).resolve()
-        self._numbers = numbers
-        self._lines = limits.lines(ensemble=len(numbers) > 1)
+        self._numbers = NUMBERS[:servers]
+        self._lines = (limits or Limits()).lines(ensemble=servers > 1)
         self._port = port
         self._links = quorum_links
         self._given_up = given_up
         self._reserved: ReservedPorts | None = None
 
     def start(self) -> Self:
-        """Start all servers and wait until they serve and, in an ensemble, one leads.
+        """See `Servers.start`.
 
         Raises `EnvironmentFault` if there is no Java, the folder is full or not writable, a port is in use
         (`PortInUse`), or a server fails (with the end of its log).
@@ -114,7 +105,6 @@ class _Servers:
         return {f"server.{peer}": f"{ports.host}:{ports.quorum}:{ports.election}" for peer, ports in used.items()}
 
     def stop(self) -> None:
-        """Stop all servers and keep their data. Idempotent."""
         for server in self.servers:
             server.terminate()  # all at once, then wait for each
         for server in self.servers:
@@ -122,58 +112,5 @@ class _Servers:
         if self._reserved is not None:
             self._reserved.release()
 
-    @property
-    def connect_string(self) -> str:
-        """host:port of every server, in order."""
-        return connect_string(self.servers)
-
     def reach(self) -> str:
-        """The address of this machine at which the servers reach proxies."""
         return LOOPBACK
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-class EmbeddedZooKeeper(_Servers):
-    """A single embedded server."""
-
-    def __init__(
-        self,
-        run_dir: Path,
-        *,
-        tick_ms: int = 500,
-        min_session_ms: int = 200,
-        max_session_ms: int = 60_000,
-        port: int | None = None,
-        given_up: threading.Event | None = None,
-    ) -> None:
-        limits = Limits(tick_ms=tick_ms, min_session_ms=min_session_ms, max_session_ms=max_session_ms)
-        super().__init__(run_dir, limits, NUMBERS[:1], port=port, given_up=given_up)
-
-
-class ZooKeeperEnsemble(_Servers):
-    """Three servers that elect a leader; they serve while two of them can reach each other.
-
-    For a split brain, a session must expire before its server notices that it is cut off: the session timeout must be
-    below `sync_limit` x `tick_ms`, and the cut server must be a follower.
-    """
-
-    def __init__(
-        self,
-        run_dir: Path,
-        *,
-        tick_ms: int = 500,
-        sync_limit: int = 6,
-        min_session_ms: int = 200,
-        max_session_ms: int = 60_000,
-        quorum_links: QuorumLinks | None = None,
-        given_up: threading.Event | None = None,
-    ) -> None:
-        limits = Limits(
-            tick_ms=tick_ms, sync_limit=sync_limit, min_session_ms=min_session_ms, max_session_ms=max_session_ms
-        )
-        super().__init__(run_dir, limits, NUMBERS, quorum_links=quorum_links, given_up=given_up)

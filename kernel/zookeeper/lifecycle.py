@@ -37,7 +37,6 @@ from kernel.zookeeper.watches import EVENTS, WatchRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from kernel.trace.writer import Tracer
     from kernel.zookeeper.stepping import StepGate
@@ -151,9 +150,7 @@ class SessionLifecycle:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -165,8 +162,8 @@ class SessionLifecycle:
             self._closing = self._loop.create_future()
             connected = self.connected
             self._bridge.stop_in_background(self._stopped)
-            # Without a connection, there is nobody to tell.
-            self._wait_for_close(_CLOSE_WAITS if connected else 0)
+            # Without a connection there is nobody to tell, but the thread may still have this loop close its socket.
+            self._wait_for_close(_CLOSE_WAITS if connected else 1)
         await asyncio.shield(self._closing)
 
     def _wait_for_close(self, parts: int) -> None:

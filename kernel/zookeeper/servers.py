@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
@@ -104,20 +105,40 @@ class Detachable(Protocol):
         """Put it back, at the same address."""
 
 
-class Servers(Protocol):
-    """One or three servers that start and stop together."""
+class Servers(ABC):
+    """One or three servers that start and stop together. Of three, two that can reach each other serve.
 
-    @property
-    def servers(self) -> tuple[Server, ...]: ...
+    For a split brain, a session must expire before its server notices that it is cut off: the session timeout must be
+    below `sync_limit` x `tick_ms`, and the cut server must be a follower.
+    """
 
+    servers: tuple[Server, ...]
+
+    @abstractmethod
     def reach(self) -> str:
         """The address of this machine at which the servers reach proxies; before `start`."""
 
+    @abstractmethod
     def start(self) -> Self:
-        """Start all and wait until they serve. Raises `EnvironmentFault`, `StartGivenUp`."""
+        """Start all and wait until they serve and, if there are three, one leads.
 
+        Raises `EnvironmentFault`, and `StartGivenUp` if another thread sets `given_up`.
+        """
+
+    @abstractmethod
     def stop(self) -> None:
         """Stop all and keep their transaction logs. Idempotent."""
+
+    @property
+    def connect_string(self) -> str:
+        """host:port of every server, in order."""
+        return connect_string(self.servers)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

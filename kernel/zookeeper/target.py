@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernel.errors import Unavailable, UserError
 from kernel.zookeeper.counters import server_mode
-from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.servers import NUMBERS, Limits, connect_string
 
 if TYPE_CHECKING:
@@ -116,29 +116,13 @@ def make_servers(
     given_up: threading.Event | None = None,
 ) -> Servers:
     """The servers to start for a target that is `ours`; three if it or the caller asks for an ensemble."""
-    limits = limits or Limits()
+    servers = len(NUMBERS) if ensemble else target.servers
     if target.kind is TargetKind.DOCKER:
         # Imported late: the client library is slow to import, and few users need it.
         from kernel.zookeeper.containers.zookeeper import DockerZooKeeper
 
-        return DockerZooKeeper(
-            run_dir,
-            servers=len(NUMBERS) if ensemble else target.servers,
-            limits=limits,
-            quorum_links=quorum_links,
-            given_up=given_up,
-        )
-    sessions = {"min_session_ms": limits.min_session_ms, "max_session_ms": limits.max_session_ms}
-    if not ensemble:
-        return EmbeddedZooKeeper(run_dir, tick_ms=limits.tick_ms, given_up=given_up, **sessions)
-    return ZooKeeperEnsemble(
-        run_dir,
-        tick_ms=limits.tick_ms,
-        sync_limit=limits.sync_limit,
-        quorum_links=quorum_links,
-        given_up=given_up,
-        **sessions,
-    )
+        return DockerZooKeeper(run_dir, servers=servers, limits=limits, quorum_links=quorum_links, given_up=given_up)
+    return EmbeddedZooKeeper(run_dir, servers=servers, limits=limits, quorum_links=quorum_links, given_up=given_up)
 
 
 def require_serving(target: ZooKeeperTarget) -> None:

@@ -15,8 +15,7 @@ from kernel.consumer import GroupConsumer
 from kernel.designs import DESIGNS
 from kernel.errors import ConfigurationError, StreamsExist, Unavailable, UserError
 from kernel.platform.ports import free_ports
-from kernel.trace.writer import partitions_field
-from kernel.values import TopicPartition
+from kernel.values import TopicPartition, partitions_field
 from kernel.waiting import until
 from tests.contract.conftest import Bench
 from tests.support.brokers.topics import topics_of

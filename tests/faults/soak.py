@@ -26,7 +26,7 @@ from kernel.trace.events import Role
 from kernel.trace.writer import TraceIdentity, TraceWriter
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.servers import leader_of
 from kernel.zookeeper.session import ZooKeeperSession
@@ -133,7 +133,7 @@ class Soak:
     """One run; `step` injects a fault, heals it, and waits until the group has settled."""
 
     folder: Path
-    ensemble: ZooKeeperEnsemble
+    ensemble: EmbeddedZooKeeper
     fork_server: ForkServer
     session: ZooKeeperSession
     seed: int

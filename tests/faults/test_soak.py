@@ -27,7 +27,8 @@ from kernel.serials import numbered_value
 from kernel.values import TopicPartition
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.faults.soak import GROUP, PARTITIONS, TICK_MS, TOPIC, Soak
 from tests.support.brokers.live import client_of, create_topics, running_broker
@@ -49,7 +50,7 @@ def test_soak_every_partition_has_one_owner_after_each_of_200_faults(tmp_path: P
 
 
 def soak(folder: Path, steps: int, seed: int, *, timed: bool) -> None:
-    with ZooKeeperEnsemble(folder / "zookeeper", tick_ms=TICK_MS) as ensemble:
+    with EmbeddedZooKeeper(folder / "zookeeper", servers=3, limits=Limits(tick_ms=TICK_MS)) as ensemble:
         run, produced = asyncio.run(story(folder, ensemble, steps, seed, timed))
     (folder / "soak.txt").write_text(run.described("done"), encoding="utf-8")
     assert lacking(run, produced) == {}, run.described("records were lost")
@@ -60,7 +61,7 @@ def soak(folder: Path, steps: int, seed: int, *, timed: bool) -> None:
 
 
 async def story(
-    folder: Path, ensemble: ZooKeeperEnsemble, steps: int, seed: int, timed: bool
+    folder: Path, ensemble: EmbeddedZooKeeper, steps: int, seed: int, timed: bool
 ) -> tuple[Soak, dict[TopicPartition, int]]:
     async with AsyncExitStack() as stack:
         settings = {"zookeeper.session.timeout.ms": "30000"}
@@ -125,7 +126,7 @@ def lacking(run: Soak, produced: dict[TopicPartition, int]) -> dict[TopicPartiti
     return reached
 
 
-def committed_offsets(ensemble: ZooKeeperEnsemble) -> dict[TopicPartition, set[int]]:
+def committed_offsets(ensemble: EmbeddedZooKeeper) -> dict[TopicPartition, set[int]]:
     """Every offset that was ever committed, from ZooKeeper's transaction log."""
     found: dict[TopicPartition, set[int]] = {}
     for transaction in read_ensemble([server.data_dir for server in ensemble.servers]):

@@ -11,7 +11,7 @@ import pytest
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from kernel.zookeeper.servers import followers_of, leader_of
+from kernel.zookeeper.servers import Limits, followers_of, leader_of
 from tests.faults.linked_ensemble import linked_ensemble
 from tests.support.consumers.weak_members import attempts, joined, joining, outcomes, releases
 from tests.support.consumers.zookeeper import running_broker, settled, shared
@@ -48,7 +48,7 @@ async def test_member_at_a_lagging_server_assigns_by_an_old_list_and_conflicts(t
 
         await until(waits, 60, lambda: f"c1 to wait for the leader, last {link.operations()[-3:]}")
 
-    async with linked_ensemble(tmp_path, tick_ms=500, sync_limit=2 * SYNC_LIMIT_S) as (servers, links):
+    async with linked_ensemble(tmp_path, Limits(tick_ms=500, sync_limit=2 * SYNC_LIMIT_S)) as (servers, links):
         lagging = await asyncio.to_thread(lambda: followers_of(servers.servers)[0])
         leader = await asyncio.to_thread(leader_of, servers.servers)
         given = {"zookeeper_session_timeout_ms": "30000"} | settings

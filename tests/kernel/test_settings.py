@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kernel.errors import ConfigurationError
-from kernel.settings import Setting, boolean, in_range, one_of, resolve, split_pairs
+from kernel.settings import Range, Setting, boolean, one_of, resolve, split_pairs
 
 TABLE = {
     s.name: s
     for s in (
-        Setting(name="session.timeout.ms", parse=int, default=45000, doc="", valid=in_range(1, 100_000)),
+        Setting(name="session.timeout.ms", parse=int, default=45000, doc="", valid=Range(1, 100_000)),
         Setting(name="enable.auto.commit", parse=boolean, default=True, doc=""),
         Setting(name="auto.offset.reset", parse=str, default="latest", doc="", valid=one_of("earliest", "latest")),
     )

@@ -1,12 +1,14 @@
-"""Tasks that are cancelled have ended when the wait is over, whatever they do about it and whoever waits."""
+"""Tasks that are cancelled have ended when the wait is over, and no connection is lost to a server's end."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
-from kernel.tasks import cancel_and_wait
+from kernel.platform.ports import LOOPBACK
+from kernel.tasks import cancel_and_wait, close_server
 
 
 async def last_words(said: list[str], *, error: bool = False) -> None:
@@ -47,3 +49,22 @@ async def test_who_is_cancelled_while_waiting_is_so_once_they_have_ended() -> No
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert tasks[0].done()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_server_that_closes_loses_no_connection_that_it_has_accepted(turns: int) -> None:
+    """It is accepted in the second turn, and asyncio's own `close` would lose it then; before, nobody has it yet."""
+    served: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda _, writer: served.append(writer), LOOPBACK, 0)
+    with socket.create_connection(server.sockets[0].getsockname()) as client:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await close_server(server)
+        for writer in served:
+            writer.close()
+        client.settimeout(60)
+        try:
+            ended = await asyncio.to_thread(client.recv, 1)
+        except ConnectionResetError:
+            ended = None
+        assert (ended, len(served)) == ((b"", 1) if turns > 1 else (None, 0))

@@ -8,6 +8,7 @@ import pytest
 
 from bench import wake
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 from tests.support.java.originals import real_broker, require
 
 pytestmark = pytest.mark.long
@@ -17,7 +18,7 @@ def test_waking_member_does_what_the_original_does(tmp_path):
     """Within the Java client's pauses it registers, then commits too late, and rebalances up to three times."""
     require("0.8.2.2")
     with (
-        EmbeddedZooKeeper(tmp_path / "zookeeper", tick_ms=250) as zookeeper,
+        EmbeddedZooKeeper(tmp_path / "zookeeper", limits=Limits(tick_ms=250)) as zookeeper,
         real_broker("1.1.1", tmp_path / "broker", zookeeper=zookeeper.connect_string) as broker,
     ):
         broker.create_topic(wake.TOPIC, wake.PARTITIONS)

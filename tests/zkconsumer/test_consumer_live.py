@@ -17,6 +17,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import NoNode, SessionFailed
 from kernel.zookeeper.operations import SessionState
+from kernel.zookeeper.servers import Limits
 from tests.support.consumers.weak_members import VISITOR
 from tests.support.consumers.zookeeper import (
     SETTINGS,
@@ -297,7 +298,7 @@ async def test_unread_stream_blocks_its_fetcher_but_no_rebalance(chroot, tmp_pat
 
 def test_an_unreachable_zookeeper_stops_neither_delivery_nor_a_close(tmp_path):
     """Fetchers are not notified of SUSPENDED; a close without a response ends after a session timeout."""
-    with EmbeddedZooKeeper(tmp_path / "zookeeper", tick_ms=100) as zookeeper:
+    with EmbeddedZooKeeper(tmp_path / "zookeeper", limits=Limits(tick_ms=100)) as zookeeper:
 
         async def story():
             async with (

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernel.errors import RebalanceLabError
-from kernel.trace.writer import partitions_field
-from kernel.values import TopicPartition
+from kernel.values import TopicPartition, partitions_field
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import BadVersion, NodeExists, NoNode, SessionExpired
 from zkconsumer.member import log_lines

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.client.connection import BrokerConnection
 from kernel.errors import Unavailable
-from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition
+from kernel.values import NO_OFFSET, BrokerAddress, TopicPartition, by_topic
 from kernel.wire.errors import ErrorCode, ProtocolError, error_name
 from kernel.wire.versions import Api
 from zkconsumer.watching.brokers import read_brokers
@@ -87,7 +87,7 @@ class KafkaOffsets:
             "group_id": self._config.group_id,
             "topics": [
                 {"name": topic, "partition_indexes": [tp.partition for tp in of_topic]}
-                for topic, of_topic in _by_topic(wanted).items()
+                for topic, of_topic in by_topic(wanted).items()
             ],
         }
         try:
@@ -131,7 +131,7 @@ class KafkaOffsets:
                         for tp in of_topic
                     ],
                 }
-                for topic, of_topic in _by_topic(offsets).items()
+                for topic, of_topic in by_topic(offsets).items()
             ],
         }
         try:
@@ -232,10 +232,3 @@ class KafkaOffsets:
 def is_done(errors: Iterable[str]) -> bool:
     """Whether a commit with these errors needs no retry: no errors, or only final ones."""
     return all(not error or error in _FINAL for error in errors)
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    topics: dict[str, list[TopicPartition]] = {}
-    for tp in sorted(partitions):
-        topics.setdefault(tp.topic, []).append(tp)
-    return topics

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
+
+from zkconsumer.settings import FixesOfRebalances
 
 if TYPE_CHECKING:
     from zkconsumer.settings import ZkConsumerConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceConfig:
+class RebalanceConfig(FixesOfRebalances):
     """The member, and every setting that changes a decision. The defaults are those of 0.8.2."""
 
     group: str
@@ -27,20 +29,11 @@ class RebalanceConfig:
     listener_in_attempt: bool = False  #: call the listener as 1.1 does; it can fail the attempt
     #: R8 reads offsets from ZooKeeper, from Kafka, or from both (dual commit)
     offsets_from: frozenset[str] = frozenset({"zookeeper"})
-    claim_before_offsets: bool = False  #: fix.claim.before.offsets
-    checked_release: bool = False  #: fix.checked.release
-    checked_claim: bool = False  #: fix.checked.claim
-    stop_on_disconnect: bool = False  #: fix.stop.on.disconnect
-    sync_before_reads: bool = False  #: fix.sync.before.reads
-    retry_when_free: bool = False  #: fix.retry.when.free
-    quiet_ms: int = 0  #: fix.quiet.ms
-    skip_unreadable_members: bool = False  #: fix.skip.unreadable.members
     fence_epochs: bool = False  #: fix.commit.fence=epoch: each claim bumps the partition's epoch node
 
 
 def rebalance_config(config: ZkConsumerConfig, consumer_id: str) -> RebalanceConfig:
     """The part of a consumer's settings that its rebalances decide by."""
-    fixes = config.fixes
     return RebalanceConfig(
         group=config.group_id,
         consumer_id=consumer_id,
@@ -53,13 +46,6 @@ def rebalance_config(config: ZkConsumerConfig, consumer_id: str) -> RebalanceCon
         exclude_internal_topics=config.exclude_internal_topics,
         listener_in_attempt=config.listener_in_attempt,
         offsets_from=config.offsets_from,
-        claim_before_offsets=fixes.claim_before_offsets,
-        checked_release=fixes.checked_release,
-        checked_claim=fixes.checked_claim,
-        stop_on_disconnect=fixes.stop_on_disconnect,
-        sync_before_reads=fixes.sync_before_reads,
-        retry_when_free=fixes.retry_when_free,
-        quiet_ms=fixes.quiet_ms,
-        skip_unreadable_members=fixes.skip_unreadable_members,
-        fence_epochs=fixes.commit_fence == "epoch",
+        fence_epochs=config.fixes.commit_fence == "epoch",
+        **{fix.name: getattr(config.fixes, fix.name) for fix in fields(FixesOfRebalances)},
     )

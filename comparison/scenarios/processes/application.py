@@ -49,7 +49,8 @@ class Breakage:
         self._trouble = Trouble()
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), trouble.for_ms / 1000)
+            async with asyncio.timeout(trouble.for_ms / 1000):  # 3.11's wait_for may forget a cancellation (gh-86296)
+                await self._changed.wait()
         if trouble.commits and not self._changed.is_set():
             await commit()
         if trouble.raises:

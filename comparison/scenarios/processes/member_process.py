@@ -225,8 +225,7 @@ class Members:
 
     async def _poll_on(self, consumer: GroupConsumer, number: int) -> None:
         await self._begin(consumer)
-        # Python 3.11's wait_for forgets a cancellation if what it waits for comes in the same turn (gh-86296).
-        while not _this_task().cancelling():
+        while True:
             await self._flowing.wait()
             if not self._subscribed.is_set():
                 consumer = await self._stay_away(consumer, number)
@@ -290,7 +289,8 @@ class Members:
             return
         self._delay_changed.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._delay_changed.wait(), records * self._delay_s)
+            async with asyncio.timeout(records * self._delay_s):  # 3.11's wait_for may forget a cancellation (gh-86296)
+                await self._delay_changed.wait()
 
     async def _commit(self, consumer: GroupConsumer, offsets: Mapping[TopicPartition, int] | None) -> None:
         try:

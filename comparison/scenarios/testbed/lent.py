@@ -9,22 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.plan.presets import ZOOKEEPER_SESSION_MS, ZOOKEEPER_TICK_MS
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import NUMBERS, Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
 
-class LentEnsemble(ZooKeeperEnsemble):
+class LentEnsemble(EmbeddedZooKeeper):
     """With the limits of a run's own; starting and stopping it blocks."""
 
     def __init__(self, folder: Path, given_up: Event | None = None) -> None:
-        super().__init__(
-            folder,
-            tick_ms=ZOOKEEPER_TICK_MS,
-            min_session_ms=ZOOKEEPER_SESSION_MS[0],
-            max_session_ms=ZOOKEEPER_SESSION_MS[1],
-            given_up=given_up,
-        )
+        shortest, longest = ZOOKEEPER_SESSION_MS
+        limits = Limits(tick_ms=ZOOKEEPER_TICK_MS, min_session_ms=shortest, max_session_ms=longest)
+        super().__init__(folder, servers=len(NUMBERS), limits=limits, given_up=given_up)
         self.runs = 0  #: that have used it

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from comparison.scenarios.testbed.link import BOTH_WAYS, Link, Way
-from kernel.tasks import cancel_and_wait
+from kernel.tasks import cancel_and_wait, close_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,7 +147,7 @@ class TcpProxy:
 
     async def stop(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await close_server(self._server)
         tasks = [task for task in self._links.values() if task is not None]
         await cancel_and_wait(*tasks)
         if self._server is not None:

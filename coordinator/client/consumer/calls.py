@@ -8,15 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.client.calls import (
-    REQUIRE_STABLE,
-    by_topic,
-    commit_body,
-    commit_errors,
-    fetched_offsets,
-    topics_to_fetch,
-)
+from coordinator.client.calls import REQUIRE_STABLE, commit_body, commit_errors, fetched_offsets, topics_to_fetch
 from kernel.clock import milliseconds
+from kernel.values import by_topic
 from kernel.wire.errors import error_name
 from kernel.wire.versions import Api
 

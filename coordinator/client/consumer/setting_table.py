@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from coordinator.client.configuration import SubscribingConfig, names_of
 from coordinator.client.kafka_settings import KAFKA_CONSUMER_SETTINGS
 from coordinator.client.setting_table import CONSUMER_SETTINGS
-from kernel.settings import Setting, in_range, one_of
+from kernel.settings import Setting, number, one_of, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,11 +37,10 @@ _OWN = (
         source="KIP-848",
         shown_by=f"{_RUN} --set group.protocol=consumer",
     ),
-    Setting(
-        name="group.remote.assignor",
-        parse=str,
-        default=None,
-        doc="which of the broker's assignors to use: uniform or range; unset: the broker's first",
+    text(
+        "group.remote.assignor",
+        None,
+        "which of the broker's assignors to use: uniform or range; unset: the broker's first",
         form="a name in the broker's group.consumer.assignors",
         kafka={"3.7": None},
         advice="The group uses the one that most members name. Leave it unset, unless partitions with the same number "
@@ -50,12 +49,10 @@ _OWN = (
         source="KIP-848",
         shown_by=f"{_RUN} --set group.remote.assignor=range",
     ),
-    Setting(
-        name="retry.backoff.max.ms",
-        parse=int,
-        default=1_000,
-        doc="the longest wait before a failed heartbeat is repeated; the wait doubles from retry.backoff.ms on",
-        valid=in_range(0),
+    number(
+        "retry.backoff.max.ms",
+        1_000,
+        "the longest wait before a failed heartbeat is repeated; the wait doubles from retry.backoff.ms on",
         kafka={"3.7": 1_000},
         advice="Keep it far below the session timeout: heartbeats that come too late cost the member its place.",
         see=("retry.backoff.ms",),

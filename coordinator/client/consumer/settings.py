@@ -37,10 +37,9 @@ class Kip848ConsumerConfig(SubscribingConfig):
     def from_settings(cls, given: Mapping[str, str]) -> tuple[Kip848ConsumerConfig, list[str]]:
         """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
         refuse(given)
-        values, warnings = resolve(KIP848_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
-        for name in ("bootstrap.servers", "group.id"):
-            if not values[name]:
-                raise ConfigurationError(f"{name} is required. Set {name}=...")
+        values, warnings = resolve(
+            KIP848_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE, required=("bootstrap.servers", "group.id")
+        )
         if values.pop(PROTOCOL) != "consumer":
             raise ConfigurationError(f"{PROTOCOL}=classic is another design. Use eager, static or cooperative")
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}

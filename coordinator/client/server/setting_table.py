@@ -16,7 +16,7 @@ from coordinator.client.setting_table import CONSUMER_SETTINGS
 from coordinator.protocol.server.commands import ANY_STRATEGY
 from coordinator.protocol.server.messages import WAIT_MS_MAX, id_problem
 from kernel.assignors.registry import JAVA_CLASSES
-from kernel.settings import Setting, in_range
+from kernel.settings import Setting, number, required, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,11 +46,10 @@ def _strategy(text: str) -> str:
 
 
 _OWN = (
-    Setting(
-        name="group.id",
-        parse=str,
-        default="",
-        doc="the name of the group, and of a znode",
+    text(
+        "group.id",
+        "",
+        "the name of the group, and of a znode",
         valid=_group_id,
         form=_NAME,
         kafka={"0.8": "no default"},
@@ -58,24 +57,22 @@ _OWN = (
         advice="Two applications that both need every record need two groups.",
         shown_by=_BY_HAND,
     ),
-    Setting(
-        name="zookeeper.connect",
-        parse=str,
-        default="",
-        doc="the ZooKeeper servers, and the chroot of the brokers",
-        valid=lambda value: None if value else "must not be empty",
+    text(
+        "zookeeper.connect",
+        "",
+        "the ZooKeeper servers, and the chroot of the brokers",
+        valid=required,
         form="host:port,...[/chroot]",
         kafka={"0.8": "no default"},
         until=_UNTIL,
         advice="Use the brokers' chroot: their coordinator sees only members in it.",
         shown_by=f"{_BY_HAND} --zookeeper 127.0.0.1:2181",
     ),
-    Setting(
-        name="zookeeper.session.timeout.ms",
-        parse=int,
-        default=6_000,
-        doc="how long ZooKeeper waits for a silent member",
-        valid=in_range(1),
+    number(
+        "zookeeper.session.timeout.ms",
+        6_000,
+        "how long ZooKeeper waits for a silent member",
+        low=1,
         kafka={"0.8": 6_000},
         until=_UNTIL,
         advice=(
@@ -85,22 +82,20 @@ _OWN = (
         see=("command.wait.ms", "group.server.rebalance.timeout.ms"),
         shown_by="run crash --design server --set zookeeper.session.timeout.ms=6000",
     ),
-    Setting(
-        name="zookeeper.connection.timeout.ms",
-        parse=int,
-        default=None,
-        doc="time to connect at startup; default: the session timeout",
-        valid=in_range(1),
+    number(
+        "zookeeper.connection.timeout.ms",
+        None,
+        "time to connect at startup; default: the session timeout",
+        low=1,
         kafka={"0.8": None},
         until=_UNTIL,
         advice="Make it longer if ZooKeeper starts together with its consumers.",
         shown_by=f"{_BY_HAND} --set zookeeper.connection.timeout.ms=2000",
     ),
-    Setting(
-        name="consumer.id",
-        parse=str,
-        default=None,
-        doc="fixed second half of the member id; generated for each session when unset",
+    text(
+        "consumer.id",
+        None,
+        "fixed second half of the member id; generated for each session when unset",
         valid=_znode_name,
         form=_NAME,
         kafka={"0.8": None},
@@ -121,12 +116,12 @@ _OWN = (
         see=("group.server.assignment.strategy",),
         shown_by="run join --design server --set partition.assignment.strategy=roundrobin",
     ),
-    Setting(
-        name="command.wait.ms",
-        parse=int,
-        default=3_000,
-        doc="how long a request for a command may wait at the coordinator",
-        valid=in_range(1, WAIT_MS_MAX),
+    number(
+        "command.wait.ms",
+        3_000,
+        "how long a request for a command may wait at the coordinator",
+        low=1,
+        high=WAIT_MS_MAX,
         advice="Longer costs nothing while the coordinator lives: a command is sent at once. Shorter notices a lost "
         "coordinator sooner, and costs requests.",
         see=("zookeeper.session.timeout.ms",),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from coordinator.client.configuration import PollingConfig
 from coordinator.client.server.setting_table import KNOWN_ELSEWHERE, SERVER_CONSUMER_SETTINGS
 from coordinator.membership.server.member import ServerMemberSettings
-from kernel.errors import ConfigurationError
 from kernel.settings import resolve
 
 if TYPE_CHECKING:
@@ -34,10 +33,12 @@ class ServerConsumerConfig(PollingConfig):
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> tuple[ServerConsumerConfig, list[str]]:
         """Return the configuration and warnings for the user. Raises `ConfigurationError`."""
-        values, warnings = resolve(SERVER_CONSUMER_SETTINGS, given, known_elsewhere=KNOWN_ELSEWHERE)
-        for name in ("bootstrap.servers", "group.id", "zookeeper.connect"):
-            if not values[name]:
-                raise ConfigurationError(f"{name} is required. Set {name}=...")
+        values, warnings = resolve(
+            SERVER_CONSUMER_SETTINGS,
+            given,
+            known_elsewhere=KNOWN_ELSEWHERE,
+            required=("bootstrap.servers", "group.id", "zookeeper.connect"),
+        )
         fields: dict[str, Any] = {name.replace(".", "_"): value for name, value in values.items()}
         session_timeout_ms = fields.pop("zookeeper_session_timeout_ms")
         connection_timeout_ms = fields.pop("zookeeper_connection_timeout_ms") or session_timeout_ms

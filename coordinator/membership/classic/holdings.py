@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.membership.classic.member import NO_GENERATION, Member
 from coordinator.membership.effects import CommitPositions, Effect, Emit, Lose, Revoke
-from kernel.values import replaced
+from kernel.values import partitions_field, replaced
 
 if TYPE_CHECKING:
     from kernel.values import TopicPartition
@@ -68,15 +68,18 @@ def lose_kept(before: Member, after: Member) -> Step:
 def emit_removed(member: Member, kind: str, gone: frozenset[TopicPartition]) -> Emit:
     """Traced under the id with which the member had them, also when that is already forgotten."""
     generation = None if member.generation == NO_GENERATION else member.generation
-    fields = {"partitions": listed(gone), "all": listed(member.owned - gone), "generation": generation}
+    fields = {
+        "partitions": partitions_field(gone),
+        "all": partitions_field(member.owned - gone),
+        "generation": generation,
+    }
     return Emit(kind, member.member_id or member.traced_id, member.cause, fields)
 
 
 def emit_assigned(member: Member, added: frozenset[TopicPartition]) -> Emit:
-    fields = {"partitions": listed(added), "all": listed(member.owned), "generation": member.generation}
+    fields = {
+        "partitions": partitions_field(added),
+        "all": partitions_field(member.owned),
+        "generation": member.generation,
+    }
     return Emit("partitions_assigned", member.member_id, member.cause, fields)
-
-
-def listed(partitions: frozenset[TopicPartition]) -> list[dict[str, object]]:
-    """Return partitions as the trace represents them."""
-    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]

@@ -43,7 +43,8 @@ from coordinator.membership.classic.events import (
     Synced,
     Unsubscribed,
 )
-from coordinator.membership.classic.member import Member, MemberState
+from coordinator.membership.classic.member import Member
+from coordinator.membership.classic.member import MemberState as S
 from coordinator.membership.events import (
     Closed,
     CoordinatorFound,
@@ -63,73 +64,53 @@ from coordinator.membership.state_table import Row, Table, stepped, to
 if TYPE_CHECKING:
     from coordinator.membership.classic.holdings import Step
 
-MemberRow = Row[MemberState, Member]
-
-(UNJOINED, STOPPING, SEEKING, JOINING, DECIDING, SYNCING, ASSIGNED, RELEASING) = (
-    MemberState.UNJOINED,
-    MemberState.STOPPING,
-    MemberState.SEEKING,
-    MemberState.JOINING,
-    MemberState.DECIDING,
-    MemberState.SYNCING,
-    MemberState.ASSIGNED,
-    MemberState.RELEASING,
-)
-(RESUMING, STABLE, REJOIN_NEEDED, UNSUBSCRIBING, CLOSING, LEFT, FAILED) = (
-    MemberState.RESUMING,
-    MemberState.STABLE,
-    MemberState.REJOIN_NEEDED,
-    MemberState.UNSUBSCRIBING,
-    MemberState.CLOSING,
-    MemberState.LEFT,
-    MemberState.FAILED,
-)
+MemberRow = Row[S, Member]
 
 #: How a join begins (`moves.seek`).
-_SEEK = {SEEKING: "coordinator unknown", JOINING: "coordinator known"}
+_SEEK = {S.SEEKING: "coordinator unknown", S.JOINING: "coordinator known"}
 _REVOKE_THEN_SEEK = {
-    STOPPING: "something to revoke or commit",
-    SEEKING: "nothing to revoke or commit, coordinator unknown",
-    JOINING: "nothing to revoke or commit, coordinator known",
+    S.STOPPING: "something to revoke or commit",
+    S.SEEKING: "nothing to revoke or commit, coordinator unknown",
+    S.JOINING: "nothing to revoke or commit, coordinator known",
 }
 
 
-def _same_in(state: MemberState) -> MemberRow:
+def _same_in(state: S) -> MemberRow:
     """Cells of every state in a generation."""
     return {
         HeartbeatAnswered: to(actions.heartbeat_answered, state),
         CoordinatorFound: to(actions.coordinator_found, state),
         CoordinatorUnknown: to(actions.coordinator_unknown, state),
-        Refused: to(leaving.refused, FAILED),
+        Refused: to(leaving.refused, S.FAILED),
     }
 
 
-def _between_join_and_sync(state: MemberState) -> MemberRow:
+def _between_join_and_sync(state: S) -> MemberRow:
     """Cells of JOINING, DECIDING and SYNCING: whatever fails, the member tries again."""
     return {
-        Refused: to(leaving.refused, FAILED),
+        Refused: to(leaving.refused, S.FAILED),
         RejoinRequested: to(
             actions.rejoin_between_join_and_sync,
             when={
                 state: "answers a heartbeat",
-                SEEKING: "answers another request, coordinator unknown",
-                JOINING: "answers another request, coordinator known",
+                S.SEEKING: "answers another request, coordinator unknown",
+                S.JOINING: "answers another request, coordinator known",
             },
         ),
         GenerationOutdated: to(actions.identity_refused_between_join_and_sync, when=_SEEK),
         MemberForgotten: to(actions.identity_refused_between_join_and_sync, when=_SEEK),
-        CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
+        CoordinatorMoved: to(actions.coordinator_moved, S.SEEKING),
         CoordinatorLoading: to(
-            actions.coordinator_loading, when={state: "answers a heartbeat", SEEKING: "answers another request"}
+            actions.coordinator_loading, when={state: "answers a heartbeat", S.SEEKING: "answers another request"}
         ),
         Polled: to(actions.poll_elsewhere, state),
         SubscriptionChanged: to(leaving.subscription_changed, state),
-        Unsubscribed: to(leaving.unsubscribed, UNJOINED),
-        Closed: to(leaving.close, LEFT),
+        Unsubscribed: to(leaving.unsubscribed, S.UNJOINED),
+        Closed: to(leaving.close, S.LEFT),
     }
 
 
-def _revoking(state: MemberState) -> MemberRow:
+def _revoking(state: S) -> MemberRow:
     """Cells of STOPPING and RELEASING: a callback is running, and everything else waits until it returns."""
     return {
         **_same_in(state),
@@ -141,32 +122,32 @@ def _revoking(state: MemberState) -> MemberRow:
         Ticked: to(actions.ticked, state),
         Polled: to(actions.poll_elsewhere, state),
         SubscriptionChanged: to(leaving.subscription_changed, state),
-        Unsubscribed: to(leaving.unsubscribed, UNSUBSCRIBING),
-        Closed: to(leaving.close, CLOSING),
+        Unsubscribed: to(leaving.unsubscribed, S.UNSUBSCRIBING),
+        Closed: to(leaving.close, S.CLOSING),
     }
 
 
-def _owning(state: MemberState, requested_leads_to: MemberState) -> MemberRow:
+def _owning(state: S, requested_leads_to: S) -> MemberRow:
     """Cells of ASSIGNED, RESUMING, STABLE and REJOIN_NEEDED, which own partitions or are about to."""
     return {
         **_same_in(state),
         RejoinRequested: to(actions.rejoin_requested, requested_leads_to),
-        GenerationOutdated: to(actions.identity_refused, UNJOINED),
-        MemberForgotten: to(actions.identity_refused, UNJOINED),
+        GenerationOutdated: to(actions.identity_refused, S.UNJOINED),
+        MemberForgotten: to(actions.identity_refused, S.UNJOINED),
         CoordinatorMoved: to(actions.coordinator_moved, state),
         CoordinatorLoading: to(actions.coordinator_loading, state),
         Ticked: to(
             actions.ticked,
-            when={state: "neither session nor poll interval expired", UNJOINED: "session or poll interval expired"},
+            when={state: "neither session nor poll interval expired", S.UNJOINED: "session or poll interval expired"},
         ),
         SubscriptionChanged: to(leaving.subscription_changed_within, state),
         RejoinWanted: to(leaving.rejoin_wanted, state),
-        Unsubscribed: to(leaving.unsubscribed, when={UNSUBSCRIBING: "owns partitions", UNJOINED: "owns nothing"}),
-        Closed: to(leaving.close, when={CLOSING: "owns partitions", LEFT: "owns nothing"}),
+        Unsubscribed: to(leaving.unsubscribed, when={S.UNSUBSCRIBING: "owns partitions", S.UNJOINED: "owns nothing"}),
+        Closed: to(leaving.close, when={S.CLOSING: "owns partitions", S.LEFT: "owns nothing"}),
     }
 
 
-def _last_revocation(state: MemberState, out: MemberState) -> MemberRow:
+def _last_revocation(state: S, out: S) -> MemberRow:
     """Cells of UNSUBSCRIBING and CLOSING, which only wait for the last revocation and then leave."""
     return {
         Stopped: to(leaving.stopped, when={state: "still owns partitions", out: "owns nothing"}),
@@ -177,144 +158,144 @@ def _last_revocation(state: MemberState, out: MemberState) -> MemberRow:
     }
 
 
-TABLE: Table[MemberState, Member] = MappingProxyType(
+TABLE: Table[S, Member] = MappingProxyType(
     {
-        UNJOINED: {
+        S.UNJOINED: {
             Polled: to(
                 actions.first_poll,
                 when={
-                    UNJOINED: "no subscription",
-                    SEEKING: "subscribed, coordinator unknown",
-                    JOINING: "subscribed, coordinator known",
+                    S.UNJOINED: "no subscription",
+                    S.SEEKING: "subscribed, coordinator unknown",
+                    S.JOINING: "subscribed, coordinator known",
                 },
             ),
-            CoordinatorFound: to(actions.coordinator_found, UNJOINED),
-            CoordinatorUnknown: to(actions.coordinator_unknown, UNJOINED),
-            SubscriptionChanged: to(leaving.subscription_changed, UNJOINED),
-            Unsubscribed: to(leaving.unsubscribed, UNJOINED),
-            Closed: to(leaving.close, LEFT),
+            CoordinatorFound: to(actions.coordinator_found, S.UNJOINED),
+            CoordinatorUnknown: to(actions.coordinator_unknown, S.UNJOINED),
+            SubscriptionChanged: to(leaving.subscription_changed, S.UNJOINED),
+            Unsubscribed: to(leaving.unsubscribed, S.UNJOINED),
+            Closed: to(leaving.close, S.LEFT),
         },
-        STOPPING: {
-            **_revoking(STOPPING),
+        S.STOPPING: {
+            **_revoking(S.STOPPING),
             Stopped: to(
                 actions.stopped,
                 when={
-                    STOPPING: "more topics were unsubscribed meanwhile",
-                    SEEKING: "nothing more to revoke, coordinator unknown",
-                    JOINING: "nothing more to revoke, coordinator known",
+                    S.STOPPING: "more topics were unsubscribed meanwhile",
+                    S.SEEKING: "nothing more to revoke, coordinator unknown",
+                    S.JOINING: "nothing more to revoke, coordinator known",
                 },
             ),
         },
-        SEEKING: {
-            CoordinatorFound: to(actions.coordinator_found, JOINING),
-            CoordinatorUnknown: to(actions.coordinator_unknown, SEEKING),
-            CoordinatorMoved: to(actions.coordinator_moved, SEEKING),
+        S.SEEKING: {
+            CoordinatorFound: to(actions.coordinator_found, S.JOINING),
+            CoordinatorUnknown: to(actions.coordinator_unknown, S.SEEKING),
+            CoordinatorMoved: to(actions.coordinator_moved, S.SEEKING),
             Ticked: to(
                 actions.retry,
                 when={
-                    SEEKING: "backoff running, session expired, or coordinator unknown",
-                    JOINING: "backoff over, session not expired, coordinator known",
+                    S.SEEKING: "backoff running, session expired, or coordinator unknown",
+                    S.JOINING: "backoff over, session not expired, coordinator known",
                 },
             ),
-            Refused: to(leaving.refused, FAILED),
-            Polled: to(actions.poll_elsewhere, SEEKING),
-            SubscriptionChanged: to(leaving.subscription_changed, SEEKING),
-            Unsubscribed: to(leaving.unsubscribed, UNJOINED),
-            Closed: to(leaving.close, LEFT),
+            Refused: to(leaving.refused, S.FAILED),
+            Polled: to(actions.poll_elsewhere, S.SEEKING),
+            SubscriptionChanged: to(leaving.subscription_changed, S.SEEKING),
+            Unsubscribed: to(leaving.unsubscribed, S.UNJOINED),
+            Closed: to(leaving.close, S.LEFT),
         },
-        JOINING: {
-            **_between_join_and_sync(JOINING),
+        S.JOINING: {
+            **_between_join_and_sync(S.JOINING),
             # The coordinator is known here: it is what the JoinGroup was sent to.
-            RejoinRequested: to(actions.rejoin_between_join_and_sync, JOINING),
+            RejoinRequested: to(actions.rejoin_between_join_and_sync, S.JOINING),
             **dict.fromkeys(
                 (GenerationOutdated, MemberForgotten),
                 to(
                     actions.identity_refused_between_join_and_sync,
-                    when={SEEKING: "no member id yet", JOINING: "has a member id"},
+                    when={S.SEEKING: "no member id yet", S.JOINING: "has a member id"},
                 ),
             ),
-            Joined: to(actions.joined, when={DECIDING: "this member leads", SYNCING: "another member leads"}),
-            MemberIdGiven: to(actions.member_id_given, JOINING),
+            Joined: to(actions.joined, when={S.DECIDING: "this member leads", S.SYNCING: "another member leads"}),
+            MemberIdGiven: to(actions.member_id_given, S.JOINING),
         },
-        DECIDING: {
-            **_between_join_and_sync(DECIDING),
-            **_same_in(DECIDING),
-            Decided: to(actions.decided, SYNCING),
+        S.DECIDING: {
+            **_between_join_and_sync(S.DECIDING),
+            **_same_in(S.DECIDING),
+            Decided: to(actions.decided, S.SYNCING),
             Ticked: to(
                 actions.ticked,
                 when={
-                    DECIDING: "neither session nor poll interval expired",
-                    SEEKING: "session expired",
-                    UNJOINED: "only the poll interval expired",
+                    S.DECIDING: "neither session nor poll interval expired",
+                    S.SEEKING: "session expired",
+                    S.UNJOINED: "only the poll interval expired",
                 },
             ),
         },
-        SYNCING: {
-            **_between_join_and_sync(SYNCING),
-            Synced: to(actions.synced, ASSIGNED),
+        S.SYNCING: {
+            **_between_join_and_sync(S.SYNCING),
+            Synced: to(actions.synced, S.ASSIGNED),
         },
-        ASSIGNED: {
-            **_owning(ASSIGNED, REJOIN_NEEDED),
+        S.ASSIGNED: {
+            **_owning(S.ASSIGNED, S.REJOIN_NEEDED),
             Polled: to(
                 actions.take_over,
                 when={
-                    RELEASING: "topics still subscribed, partitions taken away",
-                    RESUMING: "topics still subscribed, nothing taken away",
+                    S.RELEASING: "topics still subscribed, partitions taken away",
+                    S.RESUMING: "topics still subscribed, nothing taken away",
                     **{state: f"assigned topics unsubscribed, {when}" for state, when in _REVOKE_THEN_SEEK.items()},
                 },
             ),
         },
-        RELEASING: {
-            **_revoking(RELEASING),
+        S.RELEASING: {
+            **_revoking(S.RELEASING),
             Stopped: to(
                 actions.stopped_releasing,
-                when={RESUMING: "generation still valid", UNJOINED: "generation lost meanwhile"},
+                when={S.RESUMING: "generation still valid", S.UNJOINED: "generation lost meanwhile"},
             ),
-            RejoinRequested: to(actions.rejoin_requested, RELEASING),
-            RejoinWanted: to(leaving.rejoin_wanted, RELEASING),
-            SubscriptionChanged: to(leaving.subscription_changed_within, RELEASING),
+            RejoinRequested: to(actions.rejoin_requested, S.RELEASING),
+            RejoinWanted: to(leaving.rejoin_wanted, S.RELEASING),
+            SubscriptionChanged: to(leaving.subscription_changed_within, S.RELEASING),
         },
-        RESUMING: {
-            **_owning(RESUMING, RESUMING),
-            Resumed: to(actions.resumed, when={STABLE: "no rejoin needed", REJOIN_NEEDED: "rejoin needed"}),
-            Polled: to(actions.poll_elsewhere, RESUMING),
+        S.RESUMING: {
+            **_owning(S.RESUMING, S.RESUMING),
+            Resumed: to(actions.resumed, when={S.STABLE: "no rejoin needed", S.REJOIN_NEEDED: "rejoin needed"}),
+            Polled: to(actions.poll_elsewhere, S.RESUMING),
         },
-        STABLE: {
-            **_owning(STABLE, REJOIN_NEEDED),
+        S.STABLE: {
+            **_owning(S.STABLE, S.REJOIN_NEEDED),
             Ticked: to(
                 actions.ticked,
                 when={
-                    STABLE: "neither session, poll interval nor rejoin delay expired",
-                    REJOIN_NEEDED: "only the rejoin delay expired",
-                    UNJOINED: "session or poll interval expired",
+                    S.STABLE: "neither session, poll interval nor rejoin delay expired",
+                    S.REJOIN_NEEDED: "only the rejoin delay expired",
+                    S.UNJOINED: "session or poll interval expired",
                 },
             ),
             SubscriptionChanged: to(
-                leaving.subscription_changed_within, when={STABLE: "the same topics", REJOIN_NEEDED: "other topics"}
+                leaving.subscription_changed_within, when={S.STABLE: "the same topics", S.REJOIN_NEEDED: "other topics"}
             ),
-            RejoinWanted: to(leaving.rejoin_wanted, REJOIN_NEEDED),
-            Polled: to(actions.poll_stable, STABLE),
+            RejoinWanted: to(leaving.rejoin_wanted, S.REJOIN_NEEDED),
+            Polled: to(actions.poll_stable, S.STABLE),
         },
-        REJOIN_NEEDED: {
-            **_owning(REJOIN_NEEDED, REJOIN_NEEDED),
-            RejoinRequested: to(actions.rejoin_requested_again, REJOIN_NEEDED),
-            RejoinWanted: to(actions.nothing_new, REJOIN_NEEDED),
-            SubscriptionChanged: to(leaving.subscription_changed, REJOIN_NEEDED),
+        S.REJOIN_NEEDED: {
+            **_owning(S.REJOIN_NEEDED, S.REJOIN_NEEDED),
+            RejoinRequested: to(actions.rejoin_requested_again, S.REJOIN_NEEDED),
+            RejoinWanted: to(actions.nothing_new, S.REJOIN_NEEDED),
+            SubscriptionChanged: to(leaving.subscription_changed, S.REJOIN_NEEDED),
             Polled: to(actions.begin_rebalance, when=_REVOKE_THEN_SEEK),
         },
-        UNSUBSCRIBING: {
-            **_last_revocation(UNSUBSCRIBING, UNJOINED),
-            SubscriptionChanged: to(leaving.subscription_changed, UNSUBSCRIBING),
-            Closed: to(leaving.close, CLOSING),
+        S.UNSUBSCRIBING: {
+            **_last_revocation(S.UNSUBSCRIBING, S.UNJOINED),
+            SubscriptionChanged: to(leaving.subscription_changed, S.UNSUBSCRIBING),
+            Closed: to(leaving.close, S.CLOSING),
         },
-        CLOSING: {
-            **_last_revocation(CLOSING, LEFT),
-            CoordinatorMoved: to(actions.coordinator_moved, CLOSING),
-            Ticked: to(actions.ticked_closing, CLOSING),
+        S.CLOSING: {
+            **_last_revocation(S.CLOSING, S.LEFT),
+            CoordinatorMoved: to(actions.coordinator_moved, S.CLOSING),
+            Ticked: to(actions.ticked_closing, S.CLOSING),
         },
-        LEFT: {},
-        FAILED: {
-            Closed: to(leaving.close, LEFT),
+        S.LEFT: {},
+        S.FAILED: {
+            Closed: to(leaving.close, S.LEFT),
         },
     }
 )

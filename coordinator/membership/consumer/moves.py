@@ -19,7 +19,7 @@ from coordinator.membership.consumer.member import (
 )
 from coordinator.membership.effects import CommitPositions, Effect, FindCoordinator
 from coordinator.membership.tracing import emit, enter, preceded
-from kernel.values import replaced
+from kernel.values import partitions_field, replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.effects import Emit
@@ -174,7 +174,7 @@ def assign(member: ConsumerMember) -> Step:
     added = member.reconciling.partitions - member.owned
     numbered, number = next_callback(member)
     owning = replaced(numbered, owned=member.reconciling.partitions)
-    fields = {"partitions": listed(added), "all": listed(owning.owned), "generation": owning.epoch}
+    fields = {"partitions": partitions_field(added), "all": partitions_field(owning.owned), "generation": owning.epoch}
     traced = emit(owning, "partitions_assigned", **fields)
     return owning, (enter(owning, "resume"), traced, AssignPartitions(number, added))
 
@@ -191,14 +191,9 @@ def commit_first(member: ConsumerMember) -> tuple[Effect, ...]:
     return (CommitPositions(member.stamp, member.identity, wait=True),)
 
 
-def listed(partitions: frozenset[TopicPartition]) -> list[dict[str, object]]:
-    """Return partitions as the trace represents them."""
-    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
-
-
 def emit_removed(member: ConsumerMember, kind: str, gone: frozenset[TopicPartition]) -> Emit:
-    left_over = listed(member.owned - gone)
-    return emit(member, kind, partitions=listed(gone), all=left_over, generation=member.epoch or None)
+    left_over = partitions_field(member.owned - gone)
+    return emit(member, kind, partitions=partitions_field(gone), all=left_over, generation=member.epoch or None)
 
 
 # -- a rebalance, as the trace sees it -------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ from coordinator.membership.consumer.events import (
     TargetResolved,
     Unsubscribed,
 )
-from coordinator.membership.consumer.member import ConsumerMember, ConsumerMemberState
+from coordinator.membership.consumer.member import ConsumerMember
+from coordinator.membership.consumer.member import ConsumerMemberState as S
 from coordinator.membership.events import (
     Closed,
     CoordinatorFound,
@@ -53,48 +54,34 @@ if TYPE_CHECKING:
 
     from coordinator.membership.consumer.moves import Step
 
-MemberRow = Row[ConsumerMemberState, ConsumerMember]
-
-(UNSUBSCRIBED, JOINING, RECONCILING, ACKNOWLEDGING, STABLE) = (
-    ConsumerMemberState.UNSUBSCRIBED,
-    ConsumerMemberState.JOINING,
-    ConsumerMemberState.RECONCILING,
-    ConsumerMemberState.ACKNOWLEDGING,
-    ConsumerMemberState.STABLE,
-)
-(PREPARE_LEAVING, FENCED, STALE, FATAL) = (
-    ConsumerMemberState.PREPARE_LEAVING,
-    ConsumerMemberState.FENCED,
-    ConsumerMemberState.STALE,
-    ConsumerMemberState.FATAL,
-)
+MemberRow = Row[S, ConsumerMember]
 
 _CALLBACK_RUNS = "a callback is running"
 _EARLIER, _LAST = "from an earlier callback", "from the last callback"
 _NO_POLL, _POLLED = "poll interval expired", "poll interval not expired"
 
 
-def _acknowledged(waits: str, before: str = "") -> Mapping[ConsumerMemberState, str]:
+def _acknowledged(waits: str, before: str = "") -> Mapping[S, str]:
     """Where ACKNOWLEDGING leads when a heartbeat may be sent; `waits` says why none is."""
     return {
-        ACKNOWLEDGING: f"{before}{waits}",
-        RECONCILING: f"{before}heartbeat sent, newer target",
-        STABLE: f"{before}heartbeat sent, no newer target",
+        S.ACKNOWLEDGING: f"{before}{waits}",
+        S.RECONCILING: f"{before}heartbeat sent, newer target",
+        S.STABLE: f"{before}heartbeat sent, no newer target",
     }
 
 
-def _outside(state: ConsumerMemberState) -> MemberRow:
+def _outside(state: S) -> MemberRow:
     """Cells of the states without an epoch that send nothing."""
     return {
         Subscribed: to(actions.subscribed, state),
-        Unsubscribed: to(actions.leave_outside, UNSUBSCRIBED),
-        Closed: to(actions.leave_outside, UNSUBSCRIBED),
+        Unsubscribed: to(actions.leave_outside, S.UNSUBSCRIBED),
+        Closed: to(actions.leave_outside, S.UNSUBSCRIBED),
         CoordinatorFound: to(actions.coordinator_found_outside, state),
         CoordinatorUnknown: to(actions.coordinator_unknown_outside, state),
     }
 
 
-def _heartbeating(state: ConsumerMemberState) -> MemberRow:
+def _heartbeating(state: S) -> MemberRow:
     """Cells of the states that send heartbeats."""
     return {
         Subscribed: to(actions.subscribed, state),
@@ -103,97 +90,98 @@ def _heartbeating(state: ConsumerMemberState) -> MemberRow:
         CoordinatorMoved: to(actions.coordinator_moved, state),
         CoordinatorLoading: to(actions.coordinator_loading, state),
         ErrorReported: to(actions.error_reported, state),
-        Refused: to(actions.refused, FATAL),
+        Refused: to(actions.refused, S.FATAL),
         Ticked: to(actions.ticked, state),
     }
 
 
-def _member(state: ConsumerMemberState) -> MemberRow:
+def _member(state: S) -> MemberRow:
     """Cells of JOINING, RECONCILING, ACKNOWLEDGING and STABLE."""
     return {
         **_heartbeating(state),
-        Unsubscribed: to(actions.leave, PREPARE_LEAVING),
-        Closed: to(actions.leave, PREPARE_LEAVING),
+        Unsubscribed: to(actions.leave, S.PREPARE_LEAVING),
+        Closed: to(actions.leave, S.PREPARE_LEAVING),
         Polled: to(actions.poll, state),
         HeartbeatAnswered: to(actions.heartbeat_answered, state),
         TargetResolved: to(actions.target_resolved, state),
         EpochFenced: to(
             actions.fenced,
             when={
-                FENCED: f"owns partitions or {_CALLBACK_RUNS}",
-                JOINING: "owns nothing and no callback is running",
+                S.FENCED: f"owns partitions or {_CALLBACK_RUNS}",
+                S.JOINING: "owns nothing and no callback is running",
             },
         ),
-        Ticked: to(actions.ticked, when={state: _POLLED, STALE: _NO_POLL}),
+        Ticked: to(actions.ticked, when={state: _POLLED, S.STALE: _NO_POLL}),
     }
 
 
-TABLE: Table[ConsumerMemberState, ConsumerMember] = MappingProxyType(
+TABLE: Table[S, ConsumerMember] = MappingProxyType(
     {
-        UNSUBSCRIBED: {
-            **_outside(UNSUBSCRIBED),
+        S.UNSUBSCRIBED: {
+            **_outside(S.UNSUBSCRIBED),
             Polled: to(
                 actions.poll_outside,
-                when={UNSUBSCRIBED: "no subscription or closed", JOINING: "subscribed and not closed"},
+                when={S.UNSUBSCRIBED: "no subscription or closed", S.JOINING: "subscribed and not closed"},
             ),
         },
-        JOINING: {
-            **_member(JOINING),
+        S.JOINING: {
+            **_member(S.JOINING),
             HeartbeatAnswered: to(
-                actions.heartbeat_answered, when={JOINING: "without an assignment", RECONCILING: "with an assignment"}
+                actions.heartbeat_answered,
+                when={S.JOINING: "without an assignment", S.RECONCILING: "with an assignment"},
             ),
             # The first target is always to be reconciled, and a member that joins owns nothing.
-            TargetResolved: to(actions.target_resolved, RECONCILING),
-            EpochFenced: to(actions.fenced, JOINING),
+            TargetResolved: to(actions.target_resolved, S.RECONCILING),
+            EpochFenced: to(actions.fenced, S.JOINING),
         },
-        RECONCILING: {
+        S.RECONCILING: {
             # No answer ends a reconciliation: even the partitions reconciled last are another target when they return.
-            **_member(RECONCILING),
-            Polled: to(actions.poll_reconciling, RECONCILING),
+            **_member(S.RECONCILING),
+            Polled: to(actions.poll_reconciling, S.RECONCILING),
             CallbackReturned: to(
                 actions.returned_reconciling,
                 when={
-                    RECONCILING: "not assigned yet, or heartbeat sent with a newer target waiting",
-                    ACKNOWLEDGING: "assigned, a heartbeat is outstanding or coordinator unknown",
-                    STABLE: "assigned, heartbeat sent, no newer target",
+                    S.RECONCILING: "not assigned yet, or heartbeat sent with a newer target waiting",
+                    S.ACKNOWLEDGING: "assigned, a heartbeat is outstanding or coordinator unknown",
+                    S.STABLE: "assigned, heartbeat sent, no newer target",
                 },
             ),
         },
-        ACKNOWLEDGING: {
-            **_member(ACKNOWLEDGING),
+        S.ACKNOWLEDGING: {
+            **_member(S.ACKNOWLEDGING),
             CoordinatorFound: to(actions.coordinator_found, when=_acknowledged("a heartbeat is outstanding")),
             HeartbeatAnswered: to(actions.heartbeat_answered, when=_acknowledged("coordinator unknown")),
-            Ticked: to(actions.ticked, when={**_acknowledged("no heartbeat sent", f"{_POLLED}, "), STALE: _NO_POLL}),
+            Ticked: to(actions.ticked, when={**_acknowledged("no heartbeat sent", f"{_POLLED}, "), S.STALE: _NO_POLL}),
         },
-        STABLE: {
-            **_member(STABLE),
+        S.STABLE: {
+            **_member(S.STABLE),
             HeartbeatAnswered: to(
                 actions.heartbeat_answered,
-                when={STABLE: "without an assignment or with the same", RECONCILING: "with another assignment"},
+                when={S.STABLE: "without an assignment or with the same", S.RECONCILING: "with another assignment"},
             ),
             TargetResolved: to(
-                actions.target_resolved, when={STABLE: "the same assignment", RECONCILING: "another assignment"}
+                actions.target_resolved, when={S.STABLE: "the same assignment", S.RECONCILING: "another assignment"}
             ),
         },
-        PREPARE_LEAVING: {
-            **_heartbeating(PREPARE_LEAVING),
-            Unsubscribed: to(actions.leave_again, PREPARE_LEAVING),
-            Closed: to(actions.leave_again, PREPARE_LEAVING),
-            HeartbeatAnswered: to(actions.heartbeat_answered, PREPARE_LEAVING),
-            EpochFenced: to(actions.fenced_leaving, UNSUBSCRIBED),
-            CallbackReturned: to(actions.returned_leaving, when={PREPARE_LEAVING: _EARLIER, UNSUBSCRIBED: _LAST}),
+        S.PREPARE_LEAVING: {
+            **_heartbeating(S.PREPARE_LEAVING),
+            Unsubscribed: to(actions.leave_again, S.PREPARE_LEAVING),
+            Closed: to(actions.leave_again, S.PREPARE_LEAVING),
+            HeartbeatAnswered: to(actions.heartbeat_answered, S.PREPARE_LEAVING),
+            EpochFenced: to(actions.fenced_leaving, S.UNSUBSCRIBED),
+            CallbackReturned: to(actions.returned_leaving, when={S.PREPARE_LEAVING: _EARLIER, S.UNSUBSCRIBED: _LAST}),
         },
-        FENCED: {
-            **_outside(FENCED),
-            CallbackReturned: to(actions.returned_outside, when={FENCED: _EARLIER, JOINING: _LAST}),
+        S.FENCED: {
+            **_outside(S.FENCED),
+            CallbackReturned: to(actions.returned_outside, when={S.FENCED: _EARLIER, S.JOINING: _LAST}),
         },
-        STALE: {
-            **_outside(STALE),
-            Polled: to(actions.poll_outside, when={STALE: _CALLBACK_RUNS, JOINING: "no callback is running"}),
-            CallbackReturned: to(actions.returned_outside, when={STALE: _EARLIER, JOINING: _LAST}),
+        S.STALE: {
+            **_outside(S.STALE),
+            Polled: to(actions.poll_outside, when={S.STALE: _CALLBACK_RUNS, S.JOINING: "no callback is running"}),
+            CallbackReturned: to(actions.returned_outside, when={S.STALE: _EARLIER, S.JOINING: _LAST}),
         },
-        FATAL: {
-            Closed: to(actions.close_fatal, FATAL),
+        S.FATAL: {
+            Closed: to(actions.close_fatal, S.FATAL),
         },
     }
 )

@@ -21,7 +21,7 @@ from coordinator.membership.server.member import (
 )
 from coordinator.membership.server.reactions import AWAIT
 from coordinator.membership.tracing import emit, enter, preceded
-from kernel.values import replaced
+from kernel.values import partitions_field, replaced
 
 if TYPE_CHECKING:
     from coordinator.membership.events import (
@@ -214,7 +214,7 @@ def start(member: ServerMember, event: events.StartCommanded, now: int) -> Step:
         owned=frozenset(event.offsets),
         owned_since=event.generation,
     )
-    partitions = moves.partitions_field(began.owned)
+    partitions = partitions_field(began.owned)
     return began, (
         enter(began, "resume"),
         emit(began, "partitions_assigned", partitions=partitions, all=partitions, generation=began.generation),

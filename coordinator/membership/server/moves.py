@@ -5,8 +5,6 @@ Each takes a member and returns the new member, with effects where there are any
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from coordinator.membership.effects import CommitPositions, Effect, Emit, FindCoordinator, Lose, Revoke
 from coordinator.membership.server.effects import CancelAwait, Register, SendAwaitCommand
 from coordinator.membership.server.member import (
@@ -18,12 +16,7 @@ from coordinator.membership.server.member import (
     ServerMemberTimers,
 )
 from coordinator.membership.tracing import emit, enter
-from kernel.values import replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kernel.values import TopicPartition
+from kernel.values import partitions_field, replaced
 
 Step = tuple[ServerMember, tuple[Effect, ...]]
 
@@ -147,7 +140,3 @@ def emit_removed(member: ServerMember, kind: str) -> Emit:
     """Name the generation that assigned the partitions, even if the member has dropped it already."""
     fields = {"partitions": partitions_field(member.owned), "all": [], "generation": member.owned_since}
     return Emit(kind, member.member_id, f"generation:{member.owned_since}", fields)
-
-
-def partitions_field(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
-    return [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]

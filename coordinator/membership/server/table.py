@@ -57,65 +57,52 @@ from coordinator.membership.server.events import (
     StopCommanded,
     SubscriptionAnnounced,
 )
-from coordinator.membership.server.member import ServerMember, ServerMemberState
+from coordinator.membership.server.member import ServerMember
+from coordinator.membership.server.member import ServerMemberState as S
 from coordinator.membership.state_table import Row, Table, stepped, to
 
 if TYPE_CHECKING:
     from coordinator.membership.server.moves import Step
 
-MemberRow = Row[ServerMemberState, ServerMember]
+MemberRow = Row[S, ServerMember]
 
-(UNREGISTERED, REGISTERING, WAITING, STARTING, STARTED) = (
-    ServerMemberState.UNREGISTERED,
-    ServerMemberState.REGISTERING,
-    ServerMemberState.WAITING,
-    ServerMemberState.STARTING,
-    ServerMemberState.STARTED,
-)
-(STOPPING, CLOSING, LEFT, FAILED) = (
-    ServerMemberState.STOPPING,
-    ServerMemberState.CLOSING,
-    ServerMemberState.LEFT,
-    ServerMemberState.FAILED,
-)
-
-_LEAVE = {CLOSING: "owns partitions", LEFT: "owns nothing"}
+_LEAVE = {S.CLOSING: "owns partitions", S.LEFT: "owns nothing"}
 
 
-def _outside(state: ServerMemberState) -> MemberRow:
+def _outside(state: S) -> MemberRow:
     """Cells of UNREGISTERED and REGISTERING, which send nothing to the coordinator."""
     return {
-        SessionBegun: to(actions.session_begun, REGISTERING),
+        SessionBegun: to(actions.session_begun, S.REGISTERING),
         SessionInterrupted: to(actions.session_interrupted, state),
-        SessionEnded: to(actions.session_ended, UNREGISTERED),
+        SessionEnded: to(actions.session_ended, S.UNREGISTERED),
         CoordinatorFound: to(actions.coordinator_found_early, state),
         CoordinatorUnknown: to(actions.coordinator_unknown_early, state),
         CoordinatorMoved: to(actions.coordinator_moved_early, state),
-        Closed: to(actions.close, LEFT),
+        Closed: to(actions.close, S.LEFT),
     }
 
 
-def _inside(state: ServerMemberState) -> MemberRow:
+def _inside(state: S) -> MemberRow:
     """Cells of WAITING, STARTING and STARTED, which are registered and await commands, now or next."""
     return {
-        SessionBegun: to(actions.session_begun, REGISTERING),
+        SessionBegun: to(actions.session_begun, S.REGISTERING),
         SessionInterrupted: to(actions.session_interrupted, state),
         SessionRestored: to(actions.session_restored, state),
-        SessionEnded: to(actions.session_ended, UNREGISTERED),
+        SessionEnded: to(actions.session_ended, S.UNREGISTERED),
         CoordinatorFound: to(actions.coordinator_found, state),
         CoordinatorUnknown: to(actions.coordinator_unknown, state),
         CoordinatorMoved: to(actions.coordinator_moved, state),
         CoordinatorLoading: to(actions.coordinator_loading, state),
-        GenerationOutdated: to(actions.outdated, WAITING),
-        Refused: to(actions.refused, FAILED),
+        GenerationOutdated: to(actions.outdated, S.WAITING),
+        Refused: to(actions.refused, S.FAILED),
         Ticked: to(
             actions.ticked,
-            when={state: "session not expired", UNREGISTERED: "session may have expired"},
+            when={state: "session not expired", S.UNREGISTERED: "session may have expired"},
         ),
     }
 
 
-def _revoking(state: ServerMemberState) -> MemberRow:
+def _revoking(state: S) -> MemberRow:
     """Cells of STOPPING and CLOSING: a callback is running, so losing the identity does not change the state."""
     return {
         SessionBegun: to(actions.session_begun_while_revoking, state),
@@ -130,77 +117,77 @@ def _revoking(state: ServerMemberState) -> MemberRow:
     }
 
 
-TABLE: Table[ServerMemberState, ServerMember] = MappingProxyType(
+TABLE: Table[S, ServerMember] = MappingProxyType(
     {
-        UNREGISTERED: {
-            **_outside(UNREGISTERED),
+        S.UNREGISTERED: {
+            **_outside(S.UNREGISTERED),
             SessionRestored: to(
                 actions.session_restored_late,
-                when={REGISTERING: "session still alive", UNREGISTERED: "no session"},
+                when={S.REGISTERING: "session still alive", S.UNREGISTERED: "no session"},
             ),
         },
-        REGISTERING: {
-            **_outside(REGISTERING),
-            SessionRestored: to(actions.session_restored, REGISTERING),
-            Registered: to(actions.registered, WAITING),
+        S.REGISTERING: {
+            **_outside(S.REGISTERING),
+            SessionRestored: to(actions.session_restored, S.REGISTERING),
+            Registered: to(actions.registered, S.WAITING),
         },
-        WAITING: {
-            **_inside(WAITING),
-            NoCommand: to(actions.no_command, WAITING),
-            StopCommanded: to(actions.stop_without_generation, WAITING),
+        S.WAITING: {
+            **_inside(S.WAITING),
+            NoCommand: to(actions.no_command, S.WAITING),
+            StopCommanded: to(actions.stop_without_generation, S.WAITING),
             StartCommanded: to(
-                actions.start, when={STARTING: "the same or a newer generation", WAITING: "an older generation"}
+                actions.start, when={S.STARTING: "the same or a newer generation", S.WAITING: "an older generation"}
             ),
-            SubscriptionAnnounced: to(actions.subscription_announced, WAITING),
-            Closed: to(actions.close, LEFT),
+            SubscriptionAnnounced: to(actions.subscription_announced, S.WAITING),
+            Closed: to(actions.close, S.LEFT),
         },
-        STARTING: {
-            **_inside(STARTING),
-            Resumed: to(actions.resumed, STARTED),
+        S.STARTING: {
+            **_inside(S.STARTING),
+            Resumed: to(actions.resumed, S.STARTED),
             Closed: to(actions.close, when=_LEAVE),
         },
-        STARTED: {
-            **_inside(STARTED),
-            NoCommand: to(actions.no_command, STARTED),
+        S.STARTED: {
+            **_inside(S.STARTED),
+            NoCommand: to(actions.no_command, S.STARTED),
             StopCommanded: to(
                 actions.stop,
                 when={
-                    STOPPING: "its own generation, owns partitions",
-                    WAITING: "its own generation, owns nothing",
-                    STARTED: "another generation",
+                    S.STOPPING: "its own generation, owns partitions",
+                    S.WAITING: "its own generation, owns nothing",
+                    S.STARTED: "another generation",
                 },
             ),
             StartCommanded: to(
                 actions.start_over,
                 when={
-                    STARTING: "a newer generation",
-                    STARTED: "the same generation",
-                    WAITING: "an older generation",
+                    S.STARTING: "a newer generation",
+                    S.STARTED: "the same generation",
+                    S.WAITING: "an older generation",
                 },
             ),
-            SubscriptionAnnounced: to(actions.subscription_announced, STARTED),
-            Polled: to(actions.poll, STARTED),
+            SubscriptionAnnounced: to(actions.subscription_announced, S.STARTED),
+            Polled: to(actions.poll, S.STARTED),
             Closed: to(actions.close, when=_LEAVE),
         },
-        STOPPING: {
-            **_revoking(STOPPING),
+        S.STOPPING: {
+            **_revoking(S.STOPPING),
             Stopped: to(
                 actions.stopped,
                 when={
-                    WAITING: "still registered",
-                    REGISTERING: "not registered, but connected to ZooKeeper",
-                    UNREGISTERED: "neither registered nor connected",
+                    S.WAITING: "still registered",
+                    S.REGISTERING: "not registered, but connected to ZooKeeper",
+                    S.UNREGISTERED: "neither registered nor connected",
                 },
             ),
-            Closed: to(actions.close_stopping, CLOSING),
+            Closed: to(actions.close_stopping, S.CLOSING),
         },
-        CLOSING: {
-            **_revoking(CLOSING),
-            Stopped: to(actions.leave, LEFT),
+        S.CLOSING: {
+            **_revoking(S.CLOSING),
+            Stopped: to(actions.leave, S.LEFT),
         },
-        LEFT: {},
-        FAILED: {
-            Closed: to(actions.close, LEFT),
+        S.LEFT: {},
+        S.FAILED: {
+            Closed: to(actions.close, S.LEFT),
         },
     }
 )

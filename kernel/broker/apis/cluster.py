@@ -23,7 +23,8 @@ from kernel.zookeeper.errors import NodeExists, ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.zookeeper.session import ZooKeeperSession
 
@@ -42,7 +43,7 @@ PARTITIONS_MAX = 2_000
 class ClusterHandlers:
     """Answers from the snapshot; elections wait for it to change."""
 
-    def __init__(self, cluster: ClusterView, session: Callable[[], ZooKeeperSession]) -> None:
+    def __init__(self, cluster: Cluster, session: Callable[[], ZooKeeperSession]) -> None:
         self._cluster = cluster
         self._session = session
 

@@ -8,10 +8,10 @@ applied settings. A broker answers for itself and for all brokers, as in Kafka.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.apis.refusals import Refused, code_of
 from kernel.broker.cluster.config_store import ALL_BROKERS, broker_problem
 from kernel.broker.server.handlers import in_rows
 from kernel.broker.settings.effective_configs import (
@@ -26,16 +26,9 @@ from kernel.broker.settings.effective_configs import (
     synonyms,
     type_of,
 )
-from kernel.broker.settings.group_configs import (
-    GROUP_CONFIGS,
-    bounds_of,
-    defaults_of,
-    problem_of_group,
-    timeouts_of,
-)
+from kernel.broker.settings.group_configs import GROUP_CONFIGS, bounds_of, defaults_of, problem_of_group, timeouts_of
 from kernel.broker.settings.setting_table import BROKER_SETTINGS
 from kernel.broker.settings.topic_configs import NOTES, TOPIC_SETTINGS, ConfigType, problem_of_all
-from kernel.errors import RebalanceLabError, Retriable
 from kernel.topic_names import topic_name_problem
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -44,13 +37,11 @@ from kernel.zookeeper.errors import ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import HandlerTable, RequestContext, Response
     from kernel.broker.settings.configuration import BrokerConfig
     from kernel.broker.settings.group_configs import Timeouts
-
-log = logging.getLogger(__name__)
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  #: ConfigResource.Type
 SET, DELETE, APPEND, SUBTRACT = range(4)  #: AlterConfigOp.OpType
@@ -62,18 +53,10 @@ _RESOURCES_PER_TURN = 100  #: altered in one turn of the event loop
 Configs = dict[str, str]
 
 
-class RefusedAlteration(RebalanceLabError):
-    """An alteration of one resource is refused; nothing has changed."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 class ConfigHandlers:
     """A request may name several resources; each gets its own result."""
 
-    def __init__(self, cluster: ClusterView, store: ConfigStore, config: BrokerConfig) -> None:
+    def __init__(self, cluster: Cluster, store: ConfigStore, config: BrokerConfig) -> None:
         self._cluster = cluster
         self._store = store
         self._group_defaults, self._group_bounds = defaults_of(config), bounds_of(config)
@@ -105,8 +88,8 @@ class ConfigHandlers:
             return {**answer, "error_code": ErrorCode.invalid_request, "error_message": message}
         try:
             rows = await self._rows(resource.resource_type, resource.resource_name)
-        except (RefusedAlteration, ZooKeeperError) as error:
-            return {**answer, "error_code": _code(error), "error_message": str(error)}
+        except (Refused, ZooKeeperError) as error:
+            return {**answer, "error_code": code_of(error), "error_message": str(error)}
         wanted = resource.configuration_keys
         if wanted:
             rows = [row for row in rows if row["name"] in wanted]
@@ -129,7 +112,7 @@ class ConfigHandlers:
         if kind == GROUP:
             _check_group(name)
             return _group_rows(await self._store.groups.group(name), self._group_defaults)
-        raise RefusedAlteration(ErrorCode.invalid_request, f"resources of type {kind} have no settings here")
+        raise Refused(ErrorCode.invalid_request, f"resources of type {kind} have no settings here")
 
     def _broker_rows(self) -> list[dict[str, Any]]:
         layers = self._store.layers
@@ -186,10 +169,10 @@ class ConfigHandlers:
         def decision(resource: Any) -> Callable[[Configs], Configs]:
             names = [config.name for config in resource.configs]
             if twice := [name for name, times in Counter(names).items() if times > 1]:
-                raise RefusedAlteration(ErrorCode.invalid_request, f"named more than once: {', '.join(twice)}")
+                raise Refused(ErrorCode.invalid_request, f"named more than once: {', '.join(twice)}")
             for config in resource.configs:
                 if config.value is None and config.config_operation != DELETE:
-                    raise RefusedAlteration(ErrorCode.invalid_request, f"the value of {config.name} is null")
+                    raise Refused(ErrorCode.invalid_request, f"the value of {config.name} is null")
             return lambda before: altered(before, resource.configs, resource.resource_type)
 
         return {"responses": await self._alter_all(body, decision)}
@@ -200,7 +183,7 @@ class ConfigHandlers:
         def decision(resource: Any) -> Callable[[Configs], Configs]:
             for config in resource.configs:
                 if config.value is None:
-                    raise RefusedAlteration(ErrorCode.invalid_request, f"the value of {config.name} is null")
+                    raise Refused(ErrorCode.invalid_request, f"the value of {config.name} is null")
             return lambda _: {config.name: config.value for config in resource.configs}
 
         return {"responses": await self._alter_all(body, decision)}
@@ -212,10 +195,10 @@ class ConfigHandlers:
             answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
             try:
                 if times[resource.resource_type, resource.resource_name] > 1:
-                    raise RefusedAlteration(ErrorCode.invalid_request, "the request names this resource twice")  # noqa: TRY301
+                    raise Refused(ErrorCode.invalid_request, "the request names this resource twice")  # noqa: TRY301
                 await self._alter(resource, decision(resource), validate_only=body.validate_only)
-            except (RefusedAlteration, ZooKeeperError) as error:
-                answers.append({**answer, "error_code": _code(error), "error_message": str(error)})
+            except (Refused, ZooKeeperError) as error:
+                answers.append({**answer, "error_code": code_of(error), "error_message": str(error)})
             else:
                 answers.append({**answer, "error_code": ErrorCode.none, "error_message": None})
         return answers
@@ -234,9 +217,7 @@ class ConfigHandlers:
             _check_group(name)
             check, before, alter = self._checked_group, self._store.groups.group, self._store.groups.alter
         else:
-            raise RefusedAlteration(
-                ErrorCode.invalid_request, f"settings of resources of type {kind} are not kept here"
-            )
+            raise Refused(ErrorCode.invalid_request, f"settings of resources of type {kind} are not kept here")
         if validate_only:
             check(decide(await before(name)))
         else:
@@ -244,18 +225,18 @@ class ConfigHandlers:
 
     def _checked_group(self, after: Configs) -> Configs:
         if wrong := problem_of_group(after, self._group_defaults, self._group_bounds):
-            raise RefusedAlteration(ErrorCode.invalid_config, wrong)
+            raise Refused(ErrorCode.invalid_config, wrong)
         return after
 
     def _check_topic(self, name: str) -> None:
         if (wrong := topic_name_problem(name)) is not None:
-            raise RefusedAlteration(ErrorCode.invalid_topic_exception, wrong)
+            raise Refused(ErrorCode.invalid_topic_exception, wrong)
         if name not in self._cluster.snapshot.topics:
-            raise RefusedAlteration(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
+            raise Refused(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
 
     def _check_broker(self, name: str) -> None:
         if name != str(self._cluster.node_id):
-            raise RefusedAlteration(
+            raise Refused(
                 ErrorCode.invalid_request,
                 f"this is broker {self._cluster.node_id}, which answers for itself and for '', not for {name!r}",
             )
@@ -263,7 +244,7 @@ class ConfigHandlers:
 
 def _check_group(name: str) -> None:
     if not name:
-        raise RefusedAlteration(ErrorCode.invalid_request, "a group's name must not be empty")
+        raise Refused(ErrorCode.invalid_request, "a group's name must not be empty")
 
 
 def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, Any]]:
@@ -278,7 +259,7 @@ def topic_rows(own: Mapping[str, str], layers: BrokerLayers) -> list[dict[str, A
 
 
 def altered(before: Mapping[str, str], changes: Sequence[Any], kind: int) -> Configs:
-    """`before` with IncrementalAlterConfigs' changes. Raises `RefusedAlteration`."""
+    """`before` with IncrementalAlterConfigs' changes. Raises `Refused`."""
     after = dict(before)
     for change in changes:
         name, value = change.name, change.value
@@ -293,7 +274,7 @@ def altered(before: Mapping[str, str], changes: Sequence[Any], kind: int) -> Con
                 message = f"Can't {verb.upper()} to key {name} because its type is not LIST."
                 if kind == BROKER:
                     message = f"Config value {verb} is not allowed for config key: {name}"
-                raise RefusedAlteration(ErrorCode.invalid_config, message)
+                raise Refused(ErrorCode.invalid_config, message)
             words = [word for word in after.get(name, setting.default).split(",") if word]
             given = [word for word in value.split(",") if word]
             if change.config_operation == APPEND:
@@ -302,20 +283,20 @@ def altered(before: Mapping[str, str], changes: Sequence[Any], kind: int) -> Con
                 words = [word for word in words if word not in given]
             after[name] = ",".join(words)
         else:
-            raise RefusedAlteration(ErrorCode.unknown_server_error, f"there is no operation {change.config_operation}")
+            raise Refused(ErrorCode.unknown_server_error, f"there is no operation {change.config_operation}")
     return after
 
 
 def _checked_topic(after: Configs) -> Configs:
     if wrong := problem_of_all(after):
-        raise RefusedAlteration(ErrorCode.invalid_config, wrong)
+        raise Refused(ErrorCode.invalid_config, wrong)
     return after
 
 
 def _checked_broker(after: Configs) -> Configs:
     for name, value in after.items():
         if wrong := broker_problem(name, value):
-            raise RefusedAlteration(ErrorCode.invalid_request, wrong)
+            raise Refused(ErrorCode.invalid_request, wrong)
     return after
 
 
@@ -369,9 +350,3 @@ def _text(default: object) -> str:
     if isinstance(default, tuple):
         return ",".join(default)
     return str(default).lower() if isinstance(default, bool) else str(default)
-
-
-def _code(error: RebalanceLabError) -> ErrorCode:
-    if isinstance(error, RefusedAlteration):
-        return error.code
-    return ErrorCode.request_timed_out if isinstance(error, Retriable) else ErrorCode.unknown_server_error

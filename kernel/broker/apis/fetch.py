@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kernel.broker.apis.produce import endpoints
-from kernel.broker.cluster.cluster_view import NO_LEADER
+from kernel.broker.apis.refusals import current_leader, endpoints, not_led, wrong_epoch
 from kernel.broker.server.handlers import ReservedResponse
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageFailed
 from kernel.records.down_conversion import NotConvertible, down_converted
@@ -30,7 +29,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.budget import Budget
     from kernel.broker.server.handlers import HandlerTable, RequestContext
@@ -79,7 +78,7 @@ class Available:
             led = self._led(one)
             if (
                 led is None
-                or _wrong_epoch(one, led) is not None
+                or wrong_epoch(led, one.leader_epoch) is not None
                 or not led.start_offset <= one.offset <= led.end_offset
             ):
                 return True
@@ -104,7 +103,7 @@ class FetchHandlers:
     """Reads from the logs that this broker leads."""
 
     def __init__(
-        self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, responses: Budget
+        self, cluster: Cluster, logs: LedLogs, turn: UnpackingTurn, *, max_bytes: int, responses: Budget
     ) -> None:
         self._cluster = cluster
         self._logs = logs
@@ -226,7 +225,7 @@ class FetchHandlers:
         led = self._led(one)
         if led is None:
             return self._not_led(one)
-        if (wrong := _wrong_epoch(one, led)) is not None:
+        if (wrong := wrong_epoch(led, one.leader_epoch)) is not None:
             return _refusal(one, wrong)
         end = _end(one, led)
         aborted: Sequence[AbortedTransaction] = ()
@@ -257,19 +256,15 @@ class FetchHandlers:
     def _not_led(self, one: Wanted) -> dict[str, Any]:
         if one.tp is None:
             return {**_refusal(one, ErrorCode.unknown_topic_id), "aborted_transactions": ()}
-        partition = self._cluster.snapshot.partition(one.tp)
-        if partition is None:
-            return {**_refusal(one, ErrorCode.unknown_topic_or_partition), "aborted_transactions": ()}
-        answer = _refusal(one, ErrorCode.not_leader_or_follower)
-        if partition.leader not in (NO_LEADER, self._cluster.node_id):
-            answer["current_leader"] = {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
-        return answer
+        code = not_led(self._cluster.snapshot, one.tp)
+        if code is ErrorCode.unknown_topic_or_partition:
+            return {**_refusal(one, code), "aborted_transactions": ()}
+        return {**_refusal(one, code), **current_leader(self._cluster, one.tp)}
 
     def _response(self, wanted: Sequence[Wanted], answers: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
         topics: dict[tuple[str, UUID | None], list[dict[str, Any]]] = {}
         for one, answer in zip(wanted, answers, strict=True):
             topics.setdefault((one.topic, one.topic_id), []).append(answer)
-        leaders = {answer["current_leader"]["leader_id"] for answer in answers if "current_leader" in answer}
         return {
             "error_code": ErrorCode.none,
             "session_id": 0,
@@ -277,7 +272,7 @@ class FetchHandlers:
                 {"topic": topic, "topic_id": topic_id, "partitions": partitions}
                 for (topic, topic_id), partitions in topics.items()
             ],
-            "node_endpoints": endpoints(self._cluster, leaders),
+            "node_endpoints": endpoints(self._cluster.snapshot, answers),
         }
 
     async def _for_version(
@@ -303,13 +298,6 @@ class FetchHandlers:
             zstd = isinstance(error, NotConvertible)
             return _refusal(one, ErrorCode.unsupported_compression_type if zstd else ErrorCode.corrupt_message)
         return {**answer, "records": messages}
-
-
-def _wrong_epoch(one: Wanted, led: ReadableLog) -> ErrorCode | None:
-    """The error for a client's leader epoch; an epoch below 0 is not checked."""
-    if one.leader_epoch < 0 or one.leader_epoch == led.leader_epoch:
-        return None
-    return ErrorCode.fenced_leader_epoch if one.leader_epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
 def _end(one: Wanted, led: ReadableLog) -> int:

@@ -26,7 +26,8 @@ from kernel.zookeeper.errors import ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView, PartitionView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot, PartitionView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.topic_creation import DefaultTopics
     from kernel.broker.server.handlers import HandlerTable, RequestContext
 
@@ -45,7 +46,7 @@ TOPIC_OPERATIONS, CLUSTER_OPERATIONS, NOT_ASKED = 3576, 8096, -(2**31)
 class MetadataHandlers:
     """Responds from the snapshot; waits only to create a topic."""
 
-    def __init__(self, cluster: ClusterView, topics: DefaultTopics, *, auto_create: bool) -> None:
+    def __init__(self, cluster: Cluster, topics: DefaultTopics, *, auto_create: bool) -> None:
         self._cluster = cluster
         self._topics = topics
         self._auto_create = auto_create

@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.apis.fetch import READ_COMMITTED
+from kernel.broker.apis.refusals import not_led, wrong_epoch
 from kernel.broker.storage.errors import Fenced, StorageFailed
 from kernel.records.records import CorruptRecords, headers_of, is_control, records_of
 from kernel.values import TopicPartition
@@ -22,7 +23,7 @@ from kernel.wire.versions import Api
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.storage.logs import ReadableLog
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 class OffsetHandlers:
     """Responds from the logs that this broker leads."""
 
-    def __init__(self, cluster: ClusterView, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, logs: LedLogs, turn: UnpackingTurn, clock: Clock) -> None:
         self._cluster = cluster
         self._logs = logs
         self._turn = turn
@@ -73,8 +74,8 @@ class OffsetHandlers:
         led = self._logs.readable(tp)
         error, epoch, end = ErrorCode.none, NO_EPOCH, NO_OFFSET
         if led is None:
-            error = self._absence(tp)
-        elif (wrong := _wrong_epoch(led, wanted.current_leader_epoch)) is not None:
+            error = not_led(self._cluster.snapshot, tp)
+        elif (wrong := wrong_epoch(led, wanted.current_leader_epoch)) is not None:
             error = wrong
         else:
             epoch, end = epoch_end(led.epochs, led.leader_epoch, led.end_offset, wanted.leader_epoch)
@@ -104,7 +105,7 @@ class OffsetHandlers:
         tp = TopicPartition(topic, wanted.partition_index)
         led = self._logs.readable(tp)
         if led is None:
-            return {"partition_index": tp.partition, "error_code": self._absence(tp)}
+            return {"partition_index": tp.partition, "error_code": not_led(self._cluster.snapshot, tp)}
         if wanted.max_num_offsets < 0:  # Kafka fails to allocate an array of that size
             return {"partition_index": tp.partition, "error_code": ErrorCode.unknown_server_error}
         start, end = led.start_offset, led.end_offset
@@ -125,10 +126,6 @@ class OffsetHandlers:
             "old_style_offsets": offsets[: wanted.max_num_offsets],
         }
 
-    def _absence(self, tp: TopicPartition) -> ErrorCode:
-        unknown = self._cluster.snapshot.partition(tp) is None
-        return ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
-
     async def _one(self, topic: str, wanted: Any, version: int, *, committed: bool) -> dict[str, Any]:
         tp = TopicPartition(topic, wanted.partition_index)
         if wanted.timestamp < 0 and version < _SINCE.get(wanted.timestamp, _NEVER):
@@ -136,8 +133,8 @@ class OffsetHandlers:
         led = self._logs.readable(tp)
         epoch = getattr(wanted, "current_leader_epoch", -1)
         if led is None:
-            return _refusal(tp, self._absence(tp))
-        if (wrong := _wrong_epoch(led, epoch)) is not None:
+            return _refusal(tp, not_led(self._cluster.snapshot, tp))
+        if (wrong := wrong_epoch(led, epoch)) is not None:
             return _refusal(tp, wrong)
         try:
             offset, timestamp_ms, leader_epoch = await self._found(led, wanted.timestamp, committed)
@@ -195,13 +192,6 @@ def epoch_end(epochs: Sequence[tuple[int, int]], leader_epoch: int, end_offset: 
     begun = [epoch for epoch, _ in epochs if epoch <= wanted]
     next_begins = next((start for epoch, start in epochs if epoch > wanted), end_offset)
     return (begun[-1] if begun else wanted), next_begins
-
-
-def _wrong_epoch(led: ReadableLog, epoch: int) -> ErrorCode | None:
-    """The error for a client's leader epoch; an epoch below 0 is not checked."""
-    if epoch < 0 or epoch == led.leader_epoch:
-        return None
-    return ErrorCode.fenced_leader_epoch if epoch < led.leader_epoch else ErrorCode.unknown_leader_epoch
 
 
 def _first_at_or_after(batch: bytes, from_offset: int, timestamp_ms: int) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.apis.batch_rules import RefusedRecords, conformed, needs_records
-from kernel.broker.cluster.cluster_view import NO_LEADER
+from kernel.broker.apis.refusals import current_leader, endpoints, not_led
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.storage.errors import (
     Fenced,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kernel.broker.apis.transaction_verification import Verification
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.topic_configs import TopicConfig
@@ -69,7 +69,7 @@ class ProduceHandlers:
 
     def __init__(
         self,
-        cluster: ClusterView,
+        cluster: Cluster,
         logs: LedLogs,
         configs: ConfigStore,
         verification: Verification,
@@ -110,7 +110,7 @@ class ProduceHandlers:
             by_topic[tp.topic].append(answer)
         return {
             "responses": [{"name": name, "partition_responses": answers} for name, answers in by_topic.items()],
-            "node_endpoints": self._endpoints(answers),
+            "node_endpoints": endpoints(self._cluster.snapshot, answers),
         }
 
     async def _append(
@@ -173,17 +173,7 @@ class ProduceHandlers:
 
     def _not_led(self, tp: TopicPartition) -> dict[str, Any]:
         """Refuse an unknown partition, or one led elsewhere, and name the leader (KIP-951, version 10 and later)."""
-        partition = self._cluster.snapshot.partition(tp)
-        if partition is None:
-            return _refusal(tp, ErrorCode.unknown_topic_or_partition)
-        answer = _refusal(tp, ErrorCode.not_leader_or_follower)
-        if partition.leader not in (NO_LEADER, self._cluster.node_id):
-            answer["current_leader"] = {"leader_id": partition.leader, "leader_epoch": partition.leader_epoch}
-        return answer
-
-    def _endpoints(self, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        leaders = {answer["current_leader"]["leader_id"] for answer in answers if "current_leader" in answer}
-        return endpoints(self._cluster, leaders)
+        return {**_refusal(tp, not_led(self._cluster.snapshot, tp)), **current_leader(self._cluster, tp)}
 
     async def init_producer_id(self, _context: RequestContext, body: Any) -> Mapping[str, Any]:
         if body.transactional_id is not None:
@@ -193,7 +183,7 @@ class ProduceHandlers:
         return await new_producer(self._cluster)
 
 
-async def new_producer(cluster: ClusterView) -> dict[str, Any]:
+async def new_producer(cluster: Cluster) -> dict[str, Any]:
     """An InitProducerId response with a new id."""
     try:
         producer_id = await cluster.allocate_producer_id()
@@ -204,16 +194,6 @@ async def new_producer(cluster: ClusterView) -> dict[str, Any]:
         log.error("cannot allocate a producer id: %s: %s", PRODUCER_ID_BLOCK, error)  # noqa: TRY400 - no fault here
         return {"error_code": ErrorCode.unknown_server_error, "producer_id": -1, "producer_epoch": -1}
     return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}
-
-
-def endpoints(cluster: ClusterView, leaders: set[int]) -> list[dict[str, Any]]:
-    """The addresses of these brokers, for responses that name other leaders (KIP-951)."""
-    brokers = cluster.snapshot.brokers
-    return [
-        {"node_id": node_id, "host": brokers[node_id].host, "port": brokers[node_id].port}
-        for node_id in sorted(leaders)
-        if node_id in brokers
-    ]
 
 
 def _refusal(tp: TopicPartition, code: ErrorCode, message: str | None = None) -> dict[str, Any]:

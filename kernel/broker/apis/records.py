@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from kernel.broker.apis.refusals import not_led
 from kernel.broker.storage.errors import Fenced, OffsetOutOfRange, StorageError
 from kernel.topic_names import INTERNAL_TOPICS
 from kernel.values import TopicPartition
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernel.broker.cluster.cluster_view import ClusterView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.cluster.led_logs import LedLogs
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.platform.threads import Threads
@@ -33,9 +34,7 @@ _SIZE_MAX = 2**62
 class RecordHandlers:
     """Works on the logs that this broker leads."""
 
-    def __init__(
-        self, cluster: ClusterView, logs: LedLogs, configs: ConfigStore, data_dir: Path, threads: Threads
-    ) -> None:
+    def __init__(self, cluster: Cluster, logs: LedLogs, configs: ConfigStore, data_dir: Path, threads: Threads) -> None:
         self._cluster = cluster
         self._logs = logs
         self._configs = configs
@@ -65,8 +64,7 @@ class RecordHandlers:
         if tp.topic in INTERNAL_TOPICS:
             code = ErrorCode.invalid_topic_exception
         elif led is None:
-            unknown = self._cluster.snapshot.partition(tp) is None
-            code = ErrorCode.unknown_topic_or_partition if unknown else ErrorCode.not_leader_or_follower
+            code = not_led(self._cluster.snapshot, tp)
         elif not self._configs.of(tp.topic).delete:
             code = ErrorCode.policy_violation
         elif offset < 0 and offset != HIGH_WATERMARK:

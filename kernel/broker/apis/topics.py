@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from kernel.broker.apis.configs import topic_rows
+from kernel.broker.apis.refusals import Refused, code_of
 from kernel.broker.cluster.cluster_view import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -22,7 +23,6 @@ from kernel.broker.cluster.cluster_view import (
 from kernel.broker.cluster.topic_creation import all_led
 from kernel.broker.cluster.znodes import MalformedNode
 from kernel.broker.settings.topic_configs import problem_of_all
-from kernel.errors import RebalanceLabError, Retriable
 from kernel.topic_names import topic_name_problem
 from kernel.wire.errors import ErrorCode
 from kernel.wire.versions import Api
@@ -31,10 +31,12 @@ from kernel.zookeeper.errors import ZooKeeperError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kernel.broker.cluster.cluster_view import ClusterView, TopicView
+    from kernel.broker.cluster.cluster_view import TopicView
     from kernel.broker.cluster.config_store import ConfigStore
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.server.handlers import HandlerTable, RequestContext
     from kernel.broker.settings.configuration import BrokerConfig
+    from kernel.errors import RebalanceLabError
 
 _CODES: dict[type[RebalanceLabError], ErrorCode] = {
     TopicExists: ErrorCode.topic_already_exists,
@@ -54,21 +56,13 @@ _CREATED_ROW = ("name", "value", "read_only", "config_source", "is_sensitive")
 PARTITIONS_PER_REQUEST_MAX = 10_000
 
 
-class _Refused(RebalanceLabError):
-    """The request for one topic is refused without asking ZooKeeper."""
-
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-_REFUSALS: tuple[type[RebalanceLabError], ...] = (_Refused, ZooKeeperError, MalformedNode, *_CODES)
+_REFUSALS: tuple[type[RebalanceLabError], ...] = (Refused, ZooKeeperError, MalformedNode, *_CODES)
 
 
 class TopicHandlers:
     """A request may name several topics; each gets its own result."""
 
-    def __init__(self, cluster: ClusterView, config: BrokerConfig, configs: ConfigStore) -> None:
+    def __init__(self, cluster: Cluster, config: BrokerConfig, configs: ConfigStore) -> None:
         self._cluster = cluster
         self._config = config
         self._configs = configs
@@ -96,7 +90,7 @@ class TopicHandlers:
             try:
                 answers[topic.name] = await self._create(topic, timeout_ms, validate_only=body.validate_only)
             except _REFUSALS as error:
-                answers[topic.name] = _not_created(topic.name, _code(error), str(error))
+                answers[topic.name] = _not_created(topic.name, code_of(error, _CODES), str(error))
         return {"topics": list(answers.values())}
 
     def _partitions_of(self, topic: Any) -> int:
@@ -107,16 +101,16 @@ class TopicHandlers:
         if topic.name in self._cluster.snapshot.topics:
             raise TopicExists(f"topic {topic.name!r} exists")
         if wrong := problem_of_all({setting.name: setting.value for setting in topic.configs}):
-            raise _Refused(ErrorCode.invalid_config, wrong)
+            raise Refused(ErrorCode.invalid_config, wrong)
         assignment = None
         if topic.assignments:
             if topic.num_partitions != -1 or topic.replication_factor != -1:
-                raise _Refused(
+                raise Refused(
                     ErrorCode.invalid_request, "an assignment was given, so both numbers have to be -1, or left out"
                 )
             by_index = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
             if sorted(by_index) != list(range(len(topic.assignments))):
-                raise _Refused(
+                raise Refused(
                     ErrorCode.invalid_replica_assignment, "partitions have to be numbered from 0 without gaps"
                 )
             assignment = [by_index[index] for index in range(len(by_index))]
@@ -131,7 +125,7 @@ class TopicHandlers:
             validate_only=validate_only,
         )
         if not validate_only and not await self._led(topic.name, len(view.partitions), timeout_ms):
-            raise _Refused(ErrorCode.request_timed_out, "the topic was created, but its leaders are not known yet")
+            raise Refused(ErrorCode.request_timed_out, "the topic was created, but its leaders are not known yet")
         return {
             "name": topic.name,
             "topic_id": None if validate_only else view.topic_id,
@@ -165,7 +159,7 @@ class TopicHandlers:
             try:
                 await self._grow(topic, _ms(body.timeout), validate_only=body.validate_only)
             except _REFUSALS as error:
-                answers[topic.name] = _failure(topic.name, _code(error), str(error))
+                answers[topic.name] = _failure(topic.name, code_of(error, _CODES), str(error))
             else:
                 answers[topic.name] = {"name": topic.name, "error_code": ErrorCode.none}
         return {"results": list(answers.values())}
@@ -186,7 +180,7 @@ class TopicHandlers:
             topic.name, partitions=topic.count, assignment=assignment, validate_only=validate_only
         )
         if not validate_only and not await self._led(topic.name, topic.count, timeout_ms):
-            raise _Refused(
+            raise Refused(
                 ErrorCode.request_timed_out, "the partitions were created, but their leaders are not known yet"
             )
 
@@ -218,7 +212,7 @@ class TopicHandlers:
             _refuse_foreign_path(name)
             await self._cluster.delete_topic(name)
         except _REFUSALS as error:
-            return _failure(name, _code(error), str(error), topic_id=topic_id)
+            return _failure(name, code_of(error, _CODES), str(error), topic_id=topic_id)
         gone = await self._cluster.until(
             lambda now: now.topics.get(name) is not topic and name not in now.topics, timeout_ms
         )
@@ -257,14 +251,6 @@ def _refuse_foreign_path(name: str) -> None:
     """Refuse a name with a slash, which would be another znode; no topic has such a name."""
     if topic_name_problem(name) is not None:
         raise UnknownTopic(f"there is no topic {name!r}")
-
-
-def _code(error: RebalanceLabError) -> ErrorCode:
-    if isinstance(error, _Refused):
-        return error.code
-    if isinstance(error, Retriable):  # ZooKeeper does not answer right now
-        return ErrorCode.request_timed_out
-    return _CODES.get(type(error), ErrorCode.unknown_server_error)
 
 
 def _not_created(name: str, code: ErrorCode, message: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A broker's view of its cluster: the values, and the interface for request handlers.
+"""A broker's view of its cluster, as values; `leadership.Cluster` has the present one.
 
 A `ClusterSnapshot` is immutable and replaced as a whole when ZooKeeper changes; handlers read `cluster.snapshot` and
 never wait. It follows ZooKeeper by this broker's own watches, so it may lag by a moment, like Metadata of a Kafka
@@ -20,7 +20,7 @@ from kernel.errors import RebalanceLabError
 from kernel.topic_names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
     from uuid import UUID
 
     from kernel.values import BrokerAddress, TopicPartition
@@ -126,63 +126,6 @@ class LeadershipListener(Protocol):
     async def on_lead(self, leadership: Leadership) -> None: ...
 
     async def on_resign(self, topic_partition: TopicPartition) -> None: ...
-
-
-class ClusterView(Protocol):
-    """The cluster, as handlers and the coordinator see it. `leadership.Cluster` implements it."""
-
-    @property
-    def node_id(self) -> int: ...
-
-    @property
-    def snapshot(self) -> ClusterSnapshot: ...
-
-    def leads(self, tp: TopicPartition) -> Leadership | None:
-        """What this broker leads now; set only after `on_lead` of every listener has returned."""
-        ...
-
-    def subscribe(self, listener: LeadershipListener, *, topics: Callable[[str], bool]) -> None:
-        """Notify `listener` of the topics for which `topics(name)` is true. Call before `start`."""
-        ...
-
-    async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
-        """Wait until the snapshot fulfils `condition`. False after `timeout_ms`."""
-        ...
-
-    async def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int,
-        replication_factor: int,
-        config: Mapping[str, str] | None = None,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> TopicView:
-        """Write the topic to ZooKeeper; leaders follow once the controller has seen it (see `until`).
-
-        Raises TopicExists, InvalidTopic, InvalidPartitions, InvalidReplicationFactor, InvalidReplicaAssignment.
-        """
-        ...
-
-    async def grow_topic(
-        self,
-        name: str,
-        *,
-        partitions: int,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> TopicView:
-        """Grow the topic to `partitions` partitions; `assignment` is for new ones. Raises UnknownTopic and as above."""
-        ...
-
-    async def delete_topic(self, name: str) -> None:
-        """Mark the topic for deletion; the controller removes it. Raises UnknownTopic."""
-        ...
-
-    async def allocate_producer_id(self) -> int:
-        """A producer id that no broker of the cluster has handed out or will (blocks of 1000 in ZooKeeper)."""
-        ...
 
 
 def changed_topics(before: Mapping[str, TopicView], after: Mapping[str, TopicView]) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kernel.broker.cluster import znodes
 from kernel.broker.cluster.following import Follower
@@ -41,7 +41,6 @@ ALL_BROKERS = "<default>"
 #: ZkNodeChangeNotificationListener: how long a notification stays.
 _CHANGE_KEPT_MS = 15 * 60 * 1000
 _STEP = "configs"
-Result = TypeVar("Result")
 
 
 class ConfigStore:

@@ -1,11 +1,10 @@
 """A broker's membership in its cluster: one ZooKeeper session and everything that depends on it.
 
-`Cluster` composes the registration, the observer, the controller's candidacy and the leaderships, and is the
-`ClusterView` that handlers see. It has two tasks. One follows the state of the session: losing it ends the registration
-and all leaderships immediately; a new session registers again. The other turns dirty watches into observations,
-updates leaderships and `until`, and runs the controller. A lost connection changes neither registration nor
-leadership: until the session expires, no other broker can be elected because of it, and the storage's fence covers the
-moments in between.
+`Cluster` composes the registration, the observer, the controller's candidacy and the leaderships. It has two tasks. One
+follows the state of the session: losing it ends the registration and all leaderships immediately; a new session
+registers again. The other turns dirty watches into observations, updates leaderships and `until`, and runs the
+controller. A lost connection changes neither registration nor leadership: until the session expires, no other broker
+can be elected because of it, and the storage's fence covers the moments in between.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ from kernel.zookeeper.session import ZooKeeperSession
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-    from types import TracebackType
     from uuid import UUID
 
     from kernel.broker.cluster.cluster_view import Leadership, LeadershipListener, TopicView
@@ -61,7 +59,7 @@ _START_ATTEMPTS = 3
 
 
 class Cluster:
-    """`cluster_view.ClusterView` is what handlers may call; the rest is for `broker.py`."""
+    """Started and stopped by `broker.py`; handlers and the coordinator call what stands under "for handlers"."""
 
     def __init__(
         self,
@@ -197,9 +195,7 @@ class Cluster:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def on_topic_deleted(self, callback: Callable[[UUID], Awaitable[None]]) -> None:
@@ -215,20 +211,23 @@ class Cluster:
         assert self._session is not None, "the cluster is joined by start()"
         return self._session
 
-    # -- ClusterView -------------------------------------------------------------------------------------------
+    # -- for handlers ------------------------------------------------------------------------------------------
 
     @property
     def node_id(self) -> int:
         return self._address.node_id
 
     def leads(self, tp: TopicPartition) -> Leadership | None:
+        """What this broker leads now; set only after `on_lead` of every listener has returned."""
         return self._leading.led(tp)
 
     def subscribe(self, listener: LeadershipListener, *, topics: Callable[[str], bool]) -> None:
+        """Notify `listener` of the topics for which `topics(name)` is true."""
         assert self._session is None, "subscribe before start()"
         self._leading.subscribe(listener, topics)
 
     async def until(self, condition: Callable[[ClusterSnapshot], bool], timeout_ms: int) -> bool:
+        """Wait until the snapshot fulfils `condition`. False after `timeout_ms`."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not condition(self.snapshot):
@@ -247,6 +246,7 @@ class Cluster:
         assignment: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> TopicView:
+        """See `TopicWriter.create`; leaders follow once the controller has seen it (see `until`)."""
         assert self._topics is not None, "the cluster is joined by start()"
         return await self._topics.create(
             self.snapshot,
@@ -266,16 +266,19 @@ class Cluster:
         assignment: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> TopicView:
+        """See `TopicWriter.grow`."""
         assert self._topics is not None, "the cluster is joined by start()"
         return await self._topics.grow(
             self.snapshot, name, partitions=partitions, assignment=assignment, validate_only=validate_only
         )
 
     async def delete_topic(self, name: str) -> None:
+        """See `TopicWriter.delete`."""
         assert self._topics is not None, "the cluster is joined by start()"
         await self._topics.delete(name)
 
     async def allocate_producer_id(self) -> int:
+        """A producer id that no broker of the cluster has handed out or will (blocks of 1000 in ZooKeeper)."""
         async with self._block_lock:
             if self._block is None or self._next_producer_id > self._block.last:
                 self._block = await allocate_block(self.session, self.node_id)

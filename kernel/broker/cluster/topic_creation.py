@@ -8,7 +8,8 @@ from kernel.broker.cluster.cluster_view import NO_LEADER, TopicExists
 from kernel.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from kernel.broker.cluster.cluster_view import ClusterSnapshot, ClusterView, TopicView
+    from kernel.broker.cluster.cluster_view import ClusterSnapshot, TopicView
+    from kernel.broker.cluster.leadership import Cluster
     from kernel.broker.settings.configuration import BrokerConfig
 
 #: How long to wait until every partition of a topic created on demand has a leader.
@@ -18,17 +19,17 @@ CREATED_WITHIN_MS = 1_000
 class DefaultTopics:
     """Creates topics with the partitions and replicas that the settings name."""
 
-    def __init__(self, cluster: ClusterView, config: BrokerConfig) -> None:
+    def __init__(self, cluster: Cluster, config: BrokerConfig) -> None:
         self._cluster = cluster
         self._config = config
 
     async def create(self, name: str) -> None:
-        """Create `name` and wait up to `CREATED_WITHIN_MS` for its leaders. Raises as `ClusterView.create_topic`."""
+        """Create `name` and wait up to `CREATED_WITHIN_MS` for its leaders. Raises as `TopicWriter.create`."""
         await self.begin(name)
         await self._cluster.until(lambda snapshot: all_led(snapshot, name), CREATED_WITHIN_MS)
 
     async def begin(self, name: str) -> None:
-        """Create `name` without waiting for its leaders. Raises as `ClusterView.create_topic`."""
+        """Create `name` without waiting for its leaders. Raises as `TopicWriter.create`."""
         prefix = "offsets.topic" if name == OFFSETS_TOPIC else ""
         await self._cluster.create_topic(
             name,

@@ -54,7 +54,10 @@ class TopicWriter:
         assignment: Sequence[Sequence[int]] | None,
         validate_only: bool,
     ) -> TopicView:
-        """As `ClusterView.create_topic`; the settings are written before the topic, as Kafka does."""
+        """Write the settings before the topic, as Kafka does.
+
+        Raises TopicExists, InvalidTopic, InvalidPartitions, InvalidReplicationFactor, InvalidReplicaAssignment.
+        """
         _check_name(name, cluster)
         if assignment is None:
             start, shift = self._randoms(cluster)
@@ -81,7 +84,10 @@ class TopicWriter:
         assignment: Sequence[Sequence[int]] | None,
         validate_only: bool,
     ) -> TopicView:
-        """As `ClusterView.grow_topic`. New partitions continue the round that the first one's leader began."""
+        """Grow the topic to `partitions` partitions; `assignment` is for new ones. Raises UnknownTopic and as `create`.
+
+        New partitions continue the round that the first one's leader began.
+        """
         while True:
             try:
                 data, stat = await self._session.get(paths.topic(name), step=_STEP)
@@ -101,7 +107,7 @@ class TopicWriter:
             return _view(name, grown, stat.version)
 
     async def delete(self, name: str) -> None:
-        """As `ClusterView.delete_topic`."""
+        """Mark the topic for deletion; the controller removes it. Raises UnknownTopic."""
         if await self._session.exists(paths.topic(name), step=_STEP) is None:
             raise UnknownTopic(f"there is no topic {name!r}")
         try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kernel.settings import INT_MAX, Setting, in_range, one_of
+from kernel.settings import INT_MAX, Setting, number, one_of, text
 from kernel.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ CLASSIC_PROTOCOL, CONSUMER_PROTOCOL = "classic", "consumer"
 _PROTOCOLS = (CLASSIC_PROTOCOL, CONSUMER_PROTOCOL, "streams", "share")
 _ASSIGNORS = ("uniform", "range")
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
-
-
-def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX, **known: Any) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, high), **known)
 
 
 def _words(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
@@ -71,7 +67,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"{_START} group.coordinator.rebalance.protocols=classic",
     ),
-    _number(
+    number(
         _SESSIONS,
         45_000,
         "how long a member of a consumer group may be silent before it is removed",
@@ -85,7 +81,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"run crash --design consumer --set {_SESSIONS}=6000",
     ),
-    _number(
+    number(
         "group.consumer.min.session.timeout.ms",
         45_000,
         "the shortest session of a consumer group",
@@ -96,7 +92,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"{_CRASH} group.consumer.min.session.timeout.ms=6000 --set {_SESSIONS}=6000",
     ),
-    _number(
+    number(
         "group.consumer.max.session.timeout.ms",
         60_000,
         "the longest session of a consumer group",
@@ -108,7 +104,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"{_CRASH} group.consumer.max.session.timeout.ms=6000 --set {_SESSIONS}=6000",
     ),
-    _number(
+    number(
         _HEARTBEATS,
         5_000,
         "how often members of consumer groups should send heartbeats",
@@ -120,7 +116,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"run join --design consumer --set {_HEARTBEATS}=300",
     ),
-    _number(
+    number(
         "group.consumer.min.heartbeat.interval.ms",
         5_000,
         "the shortest heartbeat interval of a consumer group",
@@ -131,7 +127,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"{_JOIN} group.consumer.min.heartbeat.interval.ms=300 --set {_HEARTBEATS}=300",
     ),
-    _number(
+    number(
         "group.consumer.max.heartbeat.interval.ms",
         15_000,
         "the longest heartbeat interval of a consumer group",
@@ -143,7 +139,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by=f"{_JOIN} group.consumer.max.heartbeat.interval.ms=2000 --set {_HEARTBEATS}=2000",
     ),
-    _number(
+    number(
         "group.consumer.max.size",
         INT_MAX,
         "the most members of a consumer group",
@@ -183,7 +179,7 @@ _CONSUMER_GROUPS = (
         source="KIP-848",
         shown_by="run group-protocol-migration --design consumer --set group.consumer.migration.policy=bidirectional",
     ),
-    _number(
+    number(
         "group.consumer.regex.refresh.interval.ms",
         600_000,
         "how often the topics that match regular expressions of consumer groups are searched again, at the latest",
@@ -199,7 +195,7 @@ _CONSUMER_GROUPS = (
 )
 
 GROUP_SETTINGS = (
-    _number(
+    number(
         "group.initial.rebalance.delay.ms",
         3_000,
         "how long an empty group of the classic protocol waits for more members",
@@ -213,7 +209,7 @@ GROUP_SETTINGS = (
         source="KIP-134",
         shown_by="run mass-start --design eager --set group.initial.rebalance.delay.ms=3000",
     ),
-    _number(
+    number(
         "group.min.session.timeout.ms",
         6_000,
         "the shortest session that a member may ask for",
@@ -226,7 +222,7 @@ GROUP_SETTINGS = (
         shown_by="run crash --design eager --set session.timeout.ms=2000 --set heartbeat.interval.ms=500 "
         "--set group.min.session.timeout.ms=2000",
     ),
-    _number(
+    number(
         "group.max.session.timeout.ms",
         1_800_000,
         "the longest session that a member may ask for",
@@ -236,7 +232,7 @@ GROUP_SETTINGS = (
         source="KIP-345",
         shown_by="run crash --design eager --set group.max.session.timeout.ms=10000",
     ),
-    _number(
+    number(
         "group.max.size",
         INT_MAX,
         "the most members of a group of the classic protocol",
@@ -248,7 +244,7 @@ GROUP_SETTINGS = (
         source="KIP-389",
         shown_by=f"{_START} group.max.size=2",
     ),
-    _number(
+    number(
         "group.member.metadata.max.bytes",
         0,
         "the largest ids and subscriptions of one member, in bytes; 0 is half of message.max.bytes",
@@ -256,7 +252,7 @@ GROUP_SETTINGS = (
         see=("message.max.bytes", "group.metadata.max.bytes"),
         shown_by=f"{_START} group.member.metadata.max.bytes=1000",
     ),
-    _number(
+    number(
         "group.metadata.max.bytes",
         0,
         "the largest ids and subscriptions of all members of a group together, in bytes; 0 is three quarters of "
@@ -266,7 +262,7 @@ GROUP_SETTINGS = (
         see=("message.max.bytes", "group.member.metadata.max.bytes"),
         shown_by=f"{_START} group.metadata.max.bytes=5000",
     ),
-    _number(
+    number(
         "offsets.topic.num.partitions",
         50,
         "partitions of __consumer_offsets",
@@ -276,7 +272,7 @@ GROUP_SETTINGS = (
         "hash of its name modulo this number.",
         shown_by=f"{_FAILOVER} --set offsets.topic.num.partitions=4",
     ),
-    _number(
+    number(
         "offsets.topic.replication.factor",
         3,
         "replicas of __consumer_offsets",
@@ -288,7 +284,7 @@ GROUP_SETTINGS = (
         see=("default.replication.factor",),
         shown_by=f"{_FAILOVER} --brokers 3 --set offsets.topic.replication.factor=3",
     ),
-    _number(
+    number(
         "offset.metadata.max.bytes",
         4_096,
         "the longest metadata of a committed offset, in bytes",
@@ -296,7 +292,7 @@ GROUP_SETTINGS = (
         advice="No reason to change it: applications that commit longer notes get OFFSET_METADATA_TOO_LARGE.",
         shown_by=f"{_START} offset.metadata.max.bytes=100",
     ),
-    _number(
+    number(
         "offsets.retention.minutes",
         10_080,
         "how long the offsets of an empty group are kept",
@@ -307,7 +303,7 @@ GROUP_SETTINGS = (
         source="KIP-186, KIP-211",
         shown_by=f"{_START} offsets.retention.minutes=1 --set offsets.retention.check.interval.ms=5000",
     ),
-    _number(
+    number(
         "offsets.retention.check.interval.ms",
         600_000,
         "how often expired offsets are looked for",
@@ -317,17 +313,16 @@ GROUP_SETTINGS = (
         see=("offsets.retention.minutes",),
         shown_by=f"{_START} offsets.retention.minutes=1 --set offsets.retention.check.interval.ms=5000",
     ),
-    Setting(
-        name="group.server.assignment.strategy",
-        parse=str,
-        default="range",
-        doc="server design: the strategy by which this broker assigns",
+    text(
+        "group.server.assignment.strategy",
+        "range",
+        "server design: the strategy by which this broker assigns",
         form="range, roundrobin, sticky or a plug-in",
         advice="Use the same on all brokers: any of them may coordinate a group.",
         see=("partition.assignment.strategy", "group.server.rebalance.timeout.ms"),
         shown_by="run join --design server --set group.server.assignment.strategy=sticky",
     ),
-    _number(
+    number(
         "group.server.rebalance.timeout.ms",
         30_000,
         "server design: the time members have to stop or start consuming",
@@ -338,7 +333,7 @@ GROUP_SETTINGS = (
         see=("max.poll.interval.ms",),
         shown_by="run pause --design server --set group.server.rebalance.timeout.ms=2000",
     ),
-    _number(
+    number(
         "transaction.max.timeout.ms",
         900_000,
         "the longest transaction timeout that a producer may request",

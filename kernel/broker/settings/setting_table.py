@@ -17,7 +17,7 @@ from kernel.broker.settings.effective_configs import DYNAMIC_BROKER_SETTINGS
 from kernel.broker.settings.group_setting_table import GROUP_SETTINGS
 from kernel.broker.settings.ticket_settings import TICKET_SETTINGS
 from kernel.broker.settings.topic_configs import ConfigType, TopicSetting, problem
-from kernel.settings import INT_MAX, Setting, boolean, in_range
+from kernel.settings import INT_MAX, Setting, flag, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,18 +38,6 @@ def _listener_problem(value: object) -> str | None:
     if value == "" or LISTENER.fullmatch(str(value)):
         return None
     return "only one listener, without encryption, is supported. Write PLAINTEXT://127.0.0.1:9092"
-
-
-def _number(name: str, default: int, doc: str, *, low: int = 0, high: int = INT_MAX, **known: Any) -> Setting:
-    return Setting(name=name, parse=int, default=default, doc=doc, valid=in_range(low, high), **known)
-
-
-def _flag(name: str, default: bool, doc: str, **known: Any) -> Setting:
-    return Setting(name=name, parse=boolean, default=default, doc=doc, **known)
-
-
-def _text(name: str, default: str, doc: str, **known: Any) -> Setting:
-    return Setting(name=name, parse=str, default=default, doc=doc, **known)
 
 
 #: What is known of the defaults for topics, by the broker's name.
@@ -120,7 +108,7 @@ def _behind_topics(setting: TopicSetting) -> Setting:
 
 
 _NETWORK = (
-    _number(
+    number(
         "broker.id",
         -1,
         "the broker's number; -1 takes the next free one above 1000",
@@ -129,11 +117,10 @@ _NETWORK = (
         advice="Leave it out: a restarted broker takes the id of its data folder.",
         shown_by="broker --port 9093 --set broker.id=2",
     ),
-    Setting(
-        name="listeners",
-        parse=str,
-        default="",
-        doc="the address to listen on; the host has to be a loopback address",
+    text(
+        "listeners",
+        "",
+        "the address to listen on; the host has to be a loopback address",
         valid=_listener_problem,
         form=_ADDRESS,
         kafka={"0.9": None, "3.0": "PLAINTEXT://:9092"},
@@ -141,18 +128,17 @@ _NETWORK = (
         advice="Leave it unset and choose a port: nothing is encrypted, and nobody has to log in.",
         shown_by=f"{_START} listeners=PLAINTEXT://127.0.0.1:9093",
     ),
-    Setting(
-        name="advertised.listeners",
-        parse=str,
-        default="",
-        doc="the address that clients connect to instead, for example through a proxy",
+    text(
+        "advertised.listeners",
+        "",
+        "the address that clients connect to instead, for example through a proxy",
         valid=_listener_problem,
         form=_ADDRESS,
         kafka={"0.9": None},
         advice="Set it only if clients have to go through a proxy or a forwarded port.",
         shown_by=f"{_START} advertised.listeners=PLAINTEXT://127.0.0.1:19092",
     ),
-    _number(
+    number(
         "port",
         9092,
         "the port if listeners is not set; 0 chooses a free one",
@@ -162,7 +148,7 @@ _NETWORK = (
         advice="Each broker of a machine needs its own.",
         shown_by="broker --port 9093",
     ),
-    _text(
+    text(
         "host.name",
         "127.0.0.1",
         "the host if listeners is not set",
@@ -172,7 +158,7 @@ _NETWORK = (
         advice="There is no reason to change it, except to use another loopback address.",
         shown_by=f"{_START} host.name=127.0.0.1",
     ),
-    _number(
+    number(
         "socket.request.max.bytes",
         104_857_600,
         "the largest request, in bytes",
@@ -182,7 +168,7 @@ _NETWORK = (
         "what a producer may send.",
         shown_by=f"{_JOIN} socket.request.max.bytes=10000000",
     ),
-    _number(
+    number(
         "queued.max.request.bytes",
         REQUESTS_BYTES_MAX,
         "bytes of requests held by all connections together; at least socket.request.max.bytes",
@@ -195,7 +181,7 @@ _NETWORK = (
         source="KIP-72",
         shown_by=f"{_JOIN} queued.max.request.bytes=104857600",
     ),
-    _number(
+    number(
         "queued.max.response.bytes",
         RESPONSES_BYTES_MAX,
         "bytes of responses not yet read by clients, of all connections together",
@@ -204,7 +190,7 @@ _NETWORK = (
         "their responses.",
         shown_by=f"{_JOIN} queued.max.response.bytes=10000000",
     ),
-    _number(
+    number(
         "max.connections",
         INT_MAX,
         "the most connections at a time",
@@ -213,7 +199,7 @@ _NETWORK = (
         source="KIP-402",
         shown_by=f"{_START} max.connections=100",
     ),
-    _number(
+    number(
         "connections.max.idle.ms",
         600_000,
         "idle connections are closed after this time",
@@ -222,7 +208,7 @@ _NETWORK = (
         advice="Make it longer than producers may have nothing to send; a client that is cut off connects again.",
         shown_by=f"{_JOIN} connections.max.idle.ms=5000",
     ),
-    _text(
+    text(
         "zookeeper.connect",
         "",
         "the ZooKeeper servers, and the chroot of the cluster",
@@ -232,7 +218,7 @@ _NETWORK = (
         advice="Use the same servers and chroot for all brokers of a cluster, and for consumers that use ZooKeeper.",
         shown_by="broker --zookeeper 127.0.0.1:2181",
     ),
-    _number(
+    number(
         "zookeeper.session.timeout.ms",
         18_000,
         "the broker's session: after this time its death is noticed",
@@ -247,7 +233,7 @@ _NETWORK = (
         source="KIP-537",
         shown_by=f"{_FAILOVER} --set zookeeper.session.timeout.ms=6000",
     ),
-    _number(
+    number(
         "zookeeper.connection.timeout.ms",
         18_000,
         "how long the start waits for ZooKeeper",
@@ -263,7 +249,7 @@ _NETWORK = (
 )
 
 _TOPICS = (
-    _text(
+    text(
         "log.dirs",
         "",
         "the data folder, which all brokers of a cluster share",
@@ -274,7 +260,7 @@ _TOPICS = (
         " another one does not start.",
         shown_by="broker --folder data",
     ),
-    _number(
+    number(
         "num.partitions",
         1,
         "partitions of a topic created without a number",
@@ -283,7 +269,7 @@ _TOPICS = (
         advice="Use as many as the most members that may share the topic. `rebalance-lab broker` starts with 6.",
         shown_by=f"{_START} num.partitions=12",
     ),
-    _number(
+    number(
         "default.replication.factor",
         1,
         "replicas of a topic created without a number",
@@ -294,7 +280,7 @@ _TOPICS = (
         see=("offsets.topic.replication.factor",),
         shown_by=f"{_FAILOVER} --brokers 3 --set default.replication.factor=3",
     ),
-    _flag(
+    flag(
         "auto.create.topics.enable",
         True,
         "create an unknown topic when Metadata asks for it",
@@ -305,7 +291,7 @@ _TOPICS = (
         see=("allow.auto.create.topics", "num.partitions"),
         shown_by=f"{_START} auto.create.topics.enable=false",
     ),
-    _flag(
+    flag(
         "delete.topic.enable",
         True,
         "DeleteTopics is allowed",
@@ -314,7 +300,7 @@ _TOPICS = (
         "offsets with it.",
         shown_by=f"{_START} delete.topic.enable=false",
     ),
-    _number(
+    number(
         "message.max.bytes",
         1_048_588,
         "the largest record batch, in bytes",
@@ -327,7 +313,7 @@ _TOPICS = (
         shown_by=f"{_START} message.max.bytes=65536",
     ),
     *(_behind_topics(setting) for setting in DYNAMIC_BROKER_SETTINGS.values() if setting.type is not ConfigType.INT),
-    _number(
+    number(
         "log.retention.minutes",
         -1,
         "retention of topics if log.retention.ms is not set",
@@ -338,7 +324,7 @@ _TOPICS = (
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.minutes=1",
     ),
-    _number(
+    number(
         "log.retention.hours",
         168,
         "retention of topics if neither of the other two is set",
@@ -348,7 +334,7 @@ _TOPICS = (
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.hours=1",
     ),
-    _number(
+    number(
         "log.retention.check.interval.ms",
         300_000,
         "how often retention is checked",
@@ -358,7 +344,7 @@ _TOPICS = (
         see=("log.retention.ms",),
         shown_by=f"{_START} log.retention.ms=60000 --set log.retention.check.interval.ms=5000",
     ),
-    _number(
+    number(
         "fetch.max.bytes",
         57_671_680,
         "the most that one Fetch returns, in bytes",

@@ -28,15 +28,7 @@ from kernel.zookeeper.containers.server import (
     ServerContainer,
 )
 from kernel.zookeeper.server import START_TIMEOUT_S, PortInUse, StartGivenUp
-from kernel.zookeeper.servers import (
-    NUMBERS,
-    Limits,
-    QuorumLinks,
-    QuorumPorts,
-    connect_string,
-    leader_of,
-    peer_lines,
-)
+from kernel.zookeeper.servers import NUMBERS, Limits, QuorumLinks, QuorumPorts, Servers, leader_of, peer_lines
 
 if TYPE_CHECKING:
     import threading
@@ -49,7 +41,7 @@ _FIRST_HOST = 11
 _random = random.SystemRandom()
 
 
-class DockerZooKeeper:
+class DockerZooKeeper(Servers):
     """One server or three, with the same limits as the embedded ones."""
 
     def __init__(
@@ -73,10 +65,6 @@ class DockerZooKeeper:
         self._network: Any = None
         self._addresses: ipaddress.IPv4Network | None = None
         self._guard: Guard | None = None
-
-    @property
-    def connect_string(self) -> str:
-        return connect_string(self.servers)
 
     def reach(self) -> str:
         """Make the ensemble's network: this machine's address in it. Raises `EnvironmentFault`."""
@@ -130,12 +118,6 @@ class DockerZooKeeper:
             guard, self._guard = self._guard, None
             if guard is not None:
                 guard.dismiss()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def _begin(self) -> None:
         """Once, before anything is created: find the engine, and remove what killed runs have left."""

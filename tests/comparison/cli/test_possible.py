@@ -10,6 +10,7 @@ from comparison.cli.foreign_zookeeper import not_judged_on, possible_on, require
 from comparison.scenarios.run.experiments import plan
 from kernel.errors import ConfigurationError
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
+from kernel.zookeeper.servers import Limits
 
 FOREIGN = "127.0.0.1:2181"
 
@@ -54,7 +55,7 @@ def test_a_log_is_refused_that_is_none_or_is_read_anyway(tmp_path: Path) -> None
 
 
 def test_an_external_zookeeper_with_other_session_limits_is_refused_with_the_session_to_use(tmp_path: Path) -> None:
-    with EmbeddedZooKeeper(tmp_path, tick_ms=2000, min_session_ms=4000, max_session_ms=40_000) as server:
+    with EmbeddedZooKeeper(tmp_path, limits=Limits(tick_ms=2000, min_session_ms=4000, max_session_ms=40_000)) as server:
         address = server.connect_string
         with pytest.raises(ConfigurationError, match=r"grants sessions of 4000 ms where 3000 .* Use --session-timeout"):
             require_zookeeper(address, plan(["crash"], ["zookeeper"], {}))

@@ -8,6 +8,8 @@ import struct
 from collections.abc import Callable
 from typing import Self
 
+from kernel.tasks import close_server
+
 _PASSWORD = b"p" * 16
 _PING, _CLOSE = 11, -11
 
@@ -45,7 +47,7 @@ class ScriptedZooKeeper:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        await close_server(self._server)
         self.cut()
         await self._server.wait_closed()
 

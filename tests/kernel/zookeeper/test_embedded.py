@@ -20,10 +20,10 @@ import pytest
 from kernel.errors import EnvironmentFault
 from kernel.waiting import wait_until
 from kernel.zookeeper.counters import read_counters, server_mode
-from kernel.zookeeper.embedded import EmbeddedZooKeeper, ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.errors import NodeExists
 from kernel.zookeeper.server import PortInUse, ServerProcess, StartGivenUp
-from kernel.zookeeper.servers import QuorumPorts, followers_of, leader_of
+from kernel.zookeeper.servers import Limits, QuorumPorts, followers_of, leader_of
 from kernel.zookeeper.txnlog import read_ensemble
 from tests.support.commands.ended import has_ended
 from tests.support.zookeeper.sessions import opened
@@ -95,7 +95,7 @@ def test_a_port_that_is_in_use_is_named(tmp_path):
 
 
 def test_a_server_that_ends_by_itself_shows_the_end_of_its_log(tmp_path):
-    zookeeper = EmbeddedZooKeeper(tmp_path, min_session_ms=2000, max_session_ms=1000)
+    zookeeper = EmbeddedZooKeeper(tmp_path, limits=Limits(min_session_ms=2000, max_session_ms=1000))
     with pytest.raises(EnvironmentFault, match=r"(?s)ended with exit code 2 .*MB free.*minSessionTimeout must not be"):
         zookeeper.start()
     assert not zookeeper.servers[0].running
@@ -166,13 +166,13 @@ def test_when_the_disk_fills_up_writes_fail_and_nothing_acknowledged_is_lost(tmp
     assert set(acknowledged) <= {f"/{child}" for child in children}
 
 
-@pytest.mark.parametrize("kind", [EmbeddedZooKeeper, ZooKeeperEnsemble])
+@pytest.mark.parametrize("servers", [1, 3])
 def test_cancelled_start_ends_at_once_and_leaves_no_server(
-    kind: type[ZooKeeperEnsemble], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(ServerProcess, "mode", lambda _: None)  # it is not ready before the start is given up
     given_up = threading.Event()
-    zookeeper = kind(tmp_path, given_up=given_up)
+    zookeeper = EmbeddedZooKeeper(tmp_path, servers=servers, given_up=given_up)
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(zookeeper.start)
         wait_until(lambda: any(server.running for server in zookeeper.servers), 60, "a server to be launched")
@@ -202,7 +202,7 @@ def test_an_ensemble_elects_survives_its_leader_and_readmits_it(tmp_path):
             async with opened(other.address) as session:
                 await session.sync("/")
 
-    with ZooKeeperEnsemble(tmp_path, quorum_links=links, sync_limit=60) as ensemble:
+    with EmbeddedZooKeeper(tmp_path, servers=3, quorum_links=links, limits=Limits(sync_limit=60)) as ensemble:
         assert sorted(asked) == [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
         leader = leader_of(ensemble.servers)
         followers: Any = wait_until(

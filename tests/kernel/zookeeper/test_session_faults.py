@@ -15,6 +15,7 @@ from kernel.zookeeper import errors
 from kernel.zookeeper.counters import four_letter, read_counters
 from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.operations import SessionState, WatchEvent, WatchFired
+from kernel.zookeeper.servers import Limits
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import Watched, become, expire, opened
@@ -23,7 +24,7 @@ from tests.support.zookeeper.sessions import Watched, become, expire, opened
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
     """A server that these tests may stop and kill; it is restarted after each test."""
-    with EmbeddedZooKeeper(tmp_path_factory.mktemp("own"), tick_ms=100) as zookeeper:
+    with EmbeddedZooKeeper(tmp_path_factory.mktemp("own"), limits=Limits(tick_ms=100)) as zookeeper:
         yield zookeeper
 
 

@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TypeVar
 
+from kernel.tasks import close_server
 from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.support.zookeeper import frames as zk_frames
@@ -487,7 +488,7 @@ class ZooKeeperProxy:
             raise self._errors[0]
 
     async def _end(self) -> None:
-        self._server.close()
+        await close_server(self._server)
         for task in list(self._connecting):
             task.cancel()
         for link in self._links:

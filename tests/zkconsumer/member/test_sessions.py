@@ -6,7 +6,7 @@ import asyncio
 
 from kernel.waiting import until
 from kernel.zookeeper import paths
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from tests.support.consumers.weak_members import VISITOR, is_cut_off, mend, sever
 from tests.support.consumers.wildcards import add_broker, add_topic, operations, rebalanced
 from tests.support.consumers.zookeeper import Member, member, new_member, settled, shared
@@ -119,7 +119,7 @@ async def test_a_topic_that_changes_during_a_disconnection_is_notified_as_by_zoo
 
 
 def test_a_session_moves_to_another_server_of_an_ensemble_without_a_rebalance(tmp_path):
-    with ZooKeeperEnsemble(tmp_path) as ensemble:
+    with EmbeddedZooKeeper(tmp_path, servers=3) as ensemble:
         asyncio.run(prepare(ensemble.connect_string))
 
         async def story():

@@ -15,7 +15,7 @@ from kazoo.protocol.serialization import Connect
 from comparison.simulation.zookeeper.servers import SimulatedZooKeeper
 from kernel.waiting import until
 from kernel.zookeeper import operations, requests
-from kernel.zookeeper.embedded import ZooKeeperEnsemble
+from kernel.zookeeper.embedded import EmbeddedZooKeeper
 from kernel.zookeeper.servers import leader_of
 from tests.comparison.simulation.zookeeper.twins import TIMEOUT_S, Sides, Twins
 
@@ -49,26 +49,26 @@ WEIGHTS = {
 
 
 @pytest.fixture
-def ensemble(tmp_path: Path) -> Iterator[ZooKeeperEnsemble]:
+def ensemble(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
     """A new one, so that even its root is as the model's."""
-    with ZooKeeperEnsemble(tmp_path) as servers:
+    with EmbeddedZooKeeper(tmp_path, servers=3) as servers:
         yield servers
 
 
-async def test_answers_and_notifications_are_the_real_ones(ensemble: ZooKeeperEnsemble) -> None:
+async def test_answers_and_notifications_are_the_real_ones(ensemble: EmbeddedZooKeeper) -> None:
     await play(ensemble, seed=1, steps=STEPS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(2, 12))
 async def test_answers_and_notifications_are_the_real_ones_under_more_seeds(
-    ensemble: ZooKeeperEnsemble, seed: int
+    ensemble: EmbeddedZooKeeper, seed: int
 ) -> None:
     """Ten thousand steps in all."""
     await play(ensemble, seed, steps=1000)
 
 
-async def play(ensemble: ZooKeeperEnsemble, seed: int, steps: int) -> None:
+async def play(ensemble: EmbeddedZooKeeper, seed: int, steps: int) -> None:
     modelled = SimulatedZooKeeper(lambda _, __: 0.0005, lambda: int(time.time() * 1000), servers=3)
     await modelled.start()
     try:
