@@ -258,12 +258,7 @@ class AssignorBench:
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def _call(
-        self,
-        subject: Subject,
-        case: Case,
-        step: str,
-        before: NDArray[np.int32],
-        repeats: Sequence[tuple[int, float]],
+        self, subject: Subject, case: Case, step: str, before: NDArray[np.int32], repeats: Sequence[tuple[int, float]]
     ) -> tuple[assign_hosts.Call, Answer | None]:
         group, answer = self._folder / "group", self._folder / "answer"
         answer.unlink(missing_ok=True)
@@ -287,12 +282,7 @@ class AssignorBench:
         return call, assign_cases.read_answer(case, answer) if call.runs else None
 
     def _call_on_arrays(
-        self,
-        subject: Subject,
-        case: Case,
-        step: str,
-        before: NDArray[np.int32],
-        repeats: Sequence[tuple[int, float]],
+        self, subject: Subject, case: Case, step: str, before: NDArray[np.int32], repeats: Sequence[tuple[int, float]]
     ) -> tuple[assign_hosts.Call, Answer | None]:
         present = case.present(step)
         place = np.full(len(case.members) + 1, NOBODY, np.int32)  # the last entry is NOBODY's

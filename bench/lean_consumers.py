@@ -29,10 +29,7 @@ JOINING = 0
 _NULL = b"\0"
 _UNCHANGED = -1
 #: Sessions never end during a measure; members are asked to heartbeat at Kafka's default interval.
-SETTINGS = {
-    "group.consumer.session.timeout.ms": "1800000",
-    "group.consumer.max.session.timeout.ms": "1800000",
-}
+SETTINGS = {"group.consumer.session.timeout.ms": "1800000", "group.consumer.max.session.timeout.ms": "1800000"}
 CREATED_S = 120.0
 _PAUSE_S = 0.05
 _ID_BYTES = 16

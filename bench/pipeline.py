@@ -184,15 +184,8 @@ def check(side: str, source: str, answers: dict[str, Any], truth: Truth) -> None
 
 #: What is counted, by the names of the metrics and of the truth.
 COUNTS = (
-    "duplicates",
-    "lost",
-    "out_of_order",
-    "commits",
-    "stale_writes",
-    "moved_back",
-    "final_read",
-    "final_behind",
-    "final_beyond",
+    *("duplicates", "lost", "out_of_order", "commits", "stale_writes", "moved_back", "final_read"),
+    *("final_behind", "final_beyond"),
 )
 
 

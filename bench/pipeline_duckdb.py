@@ -16,17 +16,8 @@ if TYPE_CHECKING:
 
 _MEMORY = "8GB"
 _KINDS = (
-    "records_delivered",
-    "records_acked",
-    "partitions_assigned",
-    "partitions_revoked",
-    "partitions_lost",
-    "position_started",
-    "offset_written",
-    "authority_named",
-    "authority_cleared",
-    "final_offset",
-    "stage_entered",
+    *("records_delivered", "records_acked", "partitions_assigned", "partitions_revoked", "partitions_lost"),
+    *("position_started", "offset_written", "authority_named", "authority_cleared", "final_offset", "stage_entered"),
 )
 _COLUMNS = {
     "seq": "BIGINT",

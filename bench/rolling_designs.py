@@ -143,13 +143,7 @@ DESIGNS = (
         reconciles=True,
     ),
     Design(
-        "static KIP-848",
-        "uniform",
-        True,
-        {ROLLING: UNDISTURBED, JOIN: UNIFORM_JOIN},
-        13.0,
-        forming=5,
-        reconciles=True,
+        "static KIP-848", "uniform", True, {ROLLING: UNDISTURBED, JOIN: UNIFORM_JOIN}, 13.0, forming=5, reconciles=True
     ),
 )
 CLASSIC = tuple(design for design in DESIGNS if not design.reconciles)

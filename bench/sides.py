@@ -46,15 +46,9 @@ SETTINGS = {
 }
 #: Java options of kafka-server-start.sh and kafka-run-class.sh of 4.1.1, without those of garbage collection logs.
 JAVA_OPTIONS = (
-    "-Xms1g",
-    "-Xmx1g",
-    "-server",
-    "-XX:+UseG1GC",
-    "-XX:MaxGCPauseMillis=20",
-    "-XX:InitiatingHeapOccupancyPercent=35",
-    "-XX:+ExplicitGCInvokesConcurrent",
-    "-XX:-UsePerfData",
-    "-Djava.awt.headless=true",
+    *("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+    *("-XX:-UsePerfData", "-Djava.awt.headless=true"),
 )
 #: Kafka's defaults; elsewhere our Kafka brokers run with fewer threads.
 KAFKA_SETTINGS = {"num.io.threads": "8", "num.network.threads": "3"}
@@ -84,10 +78,7 @@ class Side:
         if self.name != OURS:
             return {}
         figures = loop_of(f"{LOOPBACK}:{self.port}", reset=True).figures
-        return {
-            "longest_turn": figures.longest_us / 1000,
-            "longest_collection": figures.longest_collection_us / 1000,
-        }
+        return {"longest_turn": figures.longest_us / 1000, "longest_collection": figures.longest_collection_us / 1000}
 
     @contextmanager
     def profiling(self) -> Iterator[None]:

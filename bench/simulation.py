@@ -102,10 +102,7 @@ def _child(module: str, *arguments: object) -> tuple[float, dict[str, Any]]:
     """CPU seconds of a Python process, and what its last line says."""
     before = _children_cpu_s()
     printed = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=_TIMEOUT_S,
+        [sys.executable, "-m", module, *map(str, arguments)], stdout=subprocess.PIPE, check=True, timeout=_TIMEOUT_S
     ).stdout
     said: dict[str, Any] = json.loads(printed.splitlines()[-1])
     return _children_cpu_s() - before, said

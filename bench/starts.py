@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 QUIET_S = 0.5
 #: Our kinds, and the settings that distinguish them.
-OURS = {
-    "ours": {},
-    "ours, together": {"rebalance.reads": "together"},
-}
+OURS = {"ours": {}, "ours, together": {"rebalance.reads": "together"}}
 ORIGINALS = ("0.8.2.2", "1.1.1")
 #: In a process each, started when they join: how far a real start is spread.
 ONE_EACH = "1.1.1, one each"

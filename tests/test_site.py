@@ -23,14 +23,8 @@ PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 MOVED = ("server-member.md",)
 #: Shown in a browser: the start with a wide table, pictures in two colours, a diagram, code.
 LOOKED_AT = (
-    "index",
-    "results",
-    "which-design",
-    "history",
-    "concepts",
-    "consumer-protocol",
-    "coordinator-weaknesses",
-    "source/kernel/zookeeper/paths.py",
+    *("index", "results", "which-design", "history", "concepts", "consumer-protocol"),
+    *("coordinator-weaknesses", "source/kernel/zookeeper/paths.py"),
 )
 #: Of the theme: the navigation of each block of code is called alike, and a wide table scrolls in an element that
 #: browsers make focusable by themselves.

@@ -31,7 +31,7 @@ from kernel.errors import UNWRITABLE, EnvironmentFault
 from kernel.platform.full_disk import full_disk_named
 from kernel.platform.places import exists, is_in_store
 from kernel.platform.store_faults import explained
-from kernel.platform.whole_file import whole_file
+from kernel.platform.whole_file import file_of_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -217,11 +217,8 @@ def shown(analysed: Analysed, showing: Showing) -> int:
 
 
 def _write_junit(result: Result, path: Path) -> None:
-    try:
-        with whole_file(path, named=True) as file:
-            file.write_bytes(junit(result))
-    except OSError as error:
-        raise EnvironmentFault(f"cannot write {path}: {error.strerror}. Choose another with --junit") from error
+    with file_of_option(path, "--junit") as file:
+        file.write_bytes(junit(result))
 
 
 @click.command(

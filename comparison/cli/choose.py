@@ -14,15 +14,15 @@ from comparison.choosing.choice import DEFAULT_EVENTS, EVENTS, Group, Tolerated
 from comparison.choosing.costs import condensed, kept_costs, why_unusable
 from comparison.cli.documents import print_document
 from comparison.cli.options import form_option
-from comparison.cli.quantities import Frequency, Seconds
+from comparison.cli.quantities import Frequency, Number, Seconds
 from comparison.exits import Exit
 from comparison.near_paths import path_complaint
 from comparison.results.sweep import SWEEP_DATA, SweepData
+from comparison.scenarios.plan.catalogue import designs_named
 from comparison.screen.printable import printable_all
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.platform.json_file import read_json
-from kernel.platform.whole_file import whole_file
-from kernel.suggestions import unknown
+from kernel.platform.whole_file import file_of_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ Exit codes: 0 a design that is advised meets what is tolerated, 1 none
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 1e9),
+    type=Number(0, 1e9),
     default=200,
     show_default=True,
     help="Records a second, over all partitions.",
@@ -95,28 +95,21 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
     Adds up what deploys, crashes and other events cost in the runs of a sweep, each figure with a range. Runs nothing.
     """
     costs = kept_costs() if folder is None else _costs_of(folder)
-    known = dict.fromkeys(cell.design for cell in costs.cells)
-    asked = dict.fromkeys(part for name in designs for part in name.split(",") if part)
-    for name in asked:
-        if name not in known:
-            raise ConfigurationError(unknown("design", name, known))
     found = choice_of(
         costs,
         Group(**{name: given[name] for name in ("members", "partitions", "rate", "slowest_record_s")}),
         {each.name: given[each.name.replace("-", "_")] for each in EVENTS},
         Tolerated(repeats=given["repeats"], standstill_s=given["standstill_s"]),
-        designs=list(asked),
+        designs=designs_named(designs) if designs else (),
         of="" if folder is None else str(folder),
     )
     found = printable_all(found)
     if page is not None:
         from comparison.report.sweep.choice import choice_page
 
-        try:
-            with whole_file(page) as file:
-                file.write_text(choice_page(found), encoding="utf-8")
-        except OSError as error:
-            raise EnvironmentFault(f"cannot write {page}: {error.strerror}. Choose another file") from error
+        text = choice_page(found)
+        with file_of_option(page, "--html") as file:
+            file.write_text(text, encoding="utf-8")
     if form == "json":
         print_document(found)
     else:

@@ -26,7 +26,7 @@ from comparison.report.history.steps import ranges
 from comparison.screen.printable import printable_all
 from comparison.screen.text_table import Column, TextTable
 from kernel.errors import UserError
-from kernel.platform.whole_file import whole_file
+from kernel.platform.whole_file import file_of_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -267,8 +267,5 @@ def _printable(trace: Trace) -> Trace:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        with whole_file(path, named=True) as file:
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}. Choose another with --output") from error
+    with file_of_option(path, "--output") as file:
+        file.write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ import click
 
 from comparison.cli.documents import print_document
 from comparison.cli.options import dry_run_option, form_option, output_option, quiet_option, with_seed
+from comparison.cli.quantities import Number
 from comparison.exits import Exit
 from comparison.fuzzing.fuzzer import Counterexample, Fuzzer, Listeners, Wanted, as_json, schedules_of
 from comparison.fuzzing.judging import Outcome
@@ -89,7 +90,7 @@ judged, 130 interrupted."""
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.1, 10_000),
+    type=Number(0.1, 10_000),
     default=5.0,
     show_default=True,
     help="Draw and run schedules for this long.",
@@ -105,7 +106,7 @@ judged, 130 interrupted."""
 @click.option("--schedules", type=click.IntRange(1), help="Stop after this many runs, over all designs.")
 @click.option(
     "--shrink-minutes",
-    type=click.FloatRange(0, 1000),
+    type=Number(0, 1000),
     default=10.0,
     show_default=True,
     help="Time limit for shrinking one schedule that breaks a promise.",

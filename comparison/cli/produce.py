@@ -15,6 +15,7 @@ from comparison.cli.by_hand import bootstrap_of, state_option
 from comparison.cli.idle import explained, unsent_reasons
 from comparison.cli.options import bootstrap_option, form_option, refuse_beside
 from comparison.cli.printing import Printer
+from comparison.cli.quantities import Number
 from comparison.interruptible import run, stopped_by_signals
 from comparison.scenarios.testbed.cluster_access import ClusterAccess
 from kernel.errors import UserError
@@ -39,7 +40,7 @@ Examples:
 @bootstrap_option
 @click.option(
     "--rate",
-    type=click.FloatRange(0, 100_000, min_open=True),
+    type=Number(0, 100_000, min_open=True),
     default=5.0,
     show_default=True,
     help="Records per second.",

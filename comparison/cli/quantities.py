@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,16 @@ _NUMBER = rf"([0-9]{{1,12}}(?:\.[0-9]{{1,{DIGITS}}})?)"
 #: How often a week.
 _TIMES: Mapping[str, float] = MappingProxyType({"hour": 168, "day": 7, "week": 1, "month": 12 / 52, "year": 1 / 52})
 _SECONDS: Mapping[str, float] = MappingProxyType({"ms": 0.001, "s": 1, "m": 60, "h": 3600})
+
+
+class Number(click.FloatRange):
+    """A number between bounds, which `nan` is not."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        number = super().convert(value, parameter, context)
+        if isnan(number):
+            self.fail(f"{value!r} is not a number", parameter, context)
+        return number
 
 
 class Frequency(click.ParamType[float]):

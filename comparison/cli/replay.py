@@ -12,7 +12,7 @@ from comparison.report.export.stream import stream_of
 from comparison.screen.counted import counted
 from kernel.designs import DESIGN_NAMES
 from kernel.errors import EnvironmentFault, UserError
-from kernel.platform.whole_file import whole_file
+from kernel.platform.whole_file import file_of_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,13 +29,13 @@ def write_replay(
 ) -> Path:
     """Write the replay of the runs below these folders, of these designs or all; where it is.
 
-    Raises `UserError`, and OSError when the file cannot be written.
+    Raises `UserError`.
     """
     if output is None and len(folders) > 1:
         raise UserError("several runs were given. Say with -o where their replay goes")
     text = replay_of(folders, read_captions(captions) if captions else (), designs)
     home = output or folders[0] / REPLAY
-    with whole_file(home, named=output is not None) as file:
+    with file_of_option(home, "--output", named=output is not None) as file:
         file.write_text(text, encoding="utf-8")
     return home
 

@@ -15,7 +15,7 @@ from comparison.cli.replay import write_replay
 from comparison.cli.report_file import REPORT, page_written, write_comparison, write_page
 from comparison.exits import Exit
 from comparison.scenarios.plan.catalogue import designs_named
-from kernel.errors import EnvironmentFault, UserError
+from kernel.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,10 +94,7 @@ def _replay(
     folders: Sequence[Path], output: Path | None, designs: Sequence[str], captions: Path | None
 ) -> tuple[Path, int]:
     """Write a replay; where it is, and the exit code."""
-    try:
-        return write_replay(folders, output, captions, designs_named(designs) if designs else None), Exit.AS_EXPECTED
-    except OSError as error:
-        raise EnvironmentFault(f"cannot write the replay: {error}. Choose another with --output") from error
+    return write_replay(folders, output, captions, designs_named(designs) if designs else None), Exit.AS_EXPECTED
 
 
 def _report(folders: Sequence[Path], output: Path | None, names: str | None) -> tuple[Path, int]:

@@ -13,7 +13,7 @@ from comparison.exits import Exit
 from comparison.report.export.lines import lines
 from comparison.report.export.stream import stream_of
 from kernel.errors import UserError
-from kernel.platform.whole_file import whole_file
+from kernel.platform.whole_file import file_of_option
 
 if TYPE_CHECKING:
     from comparison.report.export.stream import Stream
@@ -60,11 +60,8 @@ def trace(run: Path, form: str | None, output: Path | None) -> int:
         return Exit.AS_EXPECTED
     named = output is not None
     output = output or home / f"trace{SUFFIXES[form][0]}"
-    try:
-        with whole_file(output, named=named) as path:
-            _write(form, stream, path)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}. Choose another with --output") from error
+    with file_of_option(output, "--output", named=named) as path:
+        _write(form, stream, path)
     click.echo(str(output))
     return Exit.AS_EXPECTED
 

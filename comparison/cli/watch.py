@@ -21,6 +21,7 @@ from comparison.cli.hand_observer import HandObserver
 from comparison.cli.idle import PATIENCE_S
 from comparison.cli.options import form_option, refuse_beside
 from comparison.cli.part_options import chosen_parts, part_options
+from comparison.cli.quantities import Number
 from comparison.cli.state import states
 from comparison.exits import Exit
 from comparison.group_readers.cluster import open_client
@@ -83,7 +84,7 @@ what it reads."""
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(0.1, 3600),
+    type=Number(0.1, 3600),
     default=1.0,
     show_default=True,
     help="Seconds between two readings.",

@@ -44,10 +44,7 @@ HEADER: Mapping[str, Column] = MappingProxyType(
     }
 )
 END: Mapping[str, Column] = MappingProxyType(
-    {
-        "events": C("number of events in the file"),
-        "monotonic_ns": C("monotonic clock at the end", _NS),
-    }
+    {"events": C("number of events in the file"), "monotonic_ns": C("monotonic clock at the end", _NS)}
 )
 #: What every event has.
 COMMON: Mapping[str, Column] = MappingProxyType(

@@ -39,75 +39,35 @@ class Design(NamedTuple):
     fence: str  #: what a commit must name
 
 
+_EAGER = Design(
+    name="eager",
+    keeps=COORDINATOR,
+    offsets=COORDINATOR,
+    decides="one member",
+    hears="heartbeat's answer",
+    lease="session: heeded, by a timer of its own",
+    barrier="everything stops, and all wait",
+    rounds=1,
+    fence="generation",
+)
+_COOPERATIVE = _EAGER._replace(name="cooperative", barrier="what moves is given up, then handed out", rounds=2)
+_UNNOTICED = "session: the member need not notice"
 DESIGNS = (
-    Design(
-        "zookeeper", "ZooKeeper", "ZooKeeper", "each member", "watch", "session: the member need not notice", "", 0, ""
+    Design("zookeeper", "ZooKeeper", "ZooKeeper", "each member", "watch", _UNNOTICED, "", 0, ""),
+    _EAGER._replace(
+        name="server",
+        keeps="ZooKeeper",
+        decides=COORDINATOR,
+        hears="command",
+        lease="session: heeded, if ZooKeeper is what it cannot reach",
+        fence="generation, owner",
     ),
-    Design(
-        "server",
-        "ZooKeeper",
-        COORDINATOR,
-        COORDINATOR,
-        "command",
-        "session: heeded, if ZooKeeper is what it cannot reach",
-        "everything stops, and all wait",
-        1,
-        "generation, owner",
-    ),
-    Design(
-        "eager",
-        COORDINATOR,
-        COORDINATOR,
-        "one member",
-        "heartbeat's answer",
-        "session: heeded, by a timer of its own",
-        "everything stops, and all wait",
-        1,
-        "generation",
-    ),
-    Design(
-        "static",
-        COORDINATOR,
-        COORDINATOR,
-        "one member",
-        "heartbeat's answer",
-        "session: heeded; the place waits as long",
-        "everything stops, and all wait",
-        1,
-        "generation, name",
-    ),
-    Design(
-        "cooperative",
-        COORDINATOR,
-        COORDINATOR,
-        "one member",
-        "heartbeat's answer",
-        "session: heeded, by a timer of its own",
-        "what moves is given up, then handed out",
-        2,
-        "generation",
-    ),
-    Design(
-        "delayed",
-        COORDINATOR,
-        COORDINATOR,
-        "one member",
-        "heartbeat's answer",
-        "session: heeded; what is lost waits longer",
-        "what moves is given up, then handed out",
-        2,
-        "generation",
-    ),
-    Design(
-        "consumer",
-        COORDINATOR,
-        COORDINATOR,
-        COORDINATOR,
-        "heartbeat's answer",
-        "session: the member need not notice",
-        "",
-        0,
-        "member's epoch",
+    _EAGER,
+    _EAGER._replace(name="static", lease="session: heeded; the place waits as long", fence="generation, name"),
+    _COOPERATIVE,
+    _COOPERATIVE._replace(name="delayed", lease="session: heeded; what is lost waits longer"),
+    _EAGER._replace(
+        name="consumer", decides=COORDINATOR, lease=_UNNOTICED, barrier="", rounds=0, fence="member's epoch"
     ),
 )
 

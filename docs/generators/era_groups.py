@@ -63,11 +63,7 @@ class EraGroup:
 
     async def _join(self, name: str, host: OriginalHost) -> None:
         self._members[name] = await host.join(
-            name,
-            zookeeper=self._proxy.connect_string,
-            group=self._group,
-            topics={TOPIC: 1},
-            properties=self._settings,
+            name, zookeeper=self._proxy.connect_string, group=self._group, topics={TOPIC: 1}, properties=self._settings
         )
 
     async def _leave(self, name: str) -> None:

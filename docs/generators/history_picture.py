@@ -37,49 +37,33 @@ class Design(NamedTuple):
     life: tuple[Stretch, ...]
 
 
+def _life(*stretches: str) -> tuple[Stretch, ...]:
+    """Each as its kind, its first day and, unless it goes on, its last one."""
+    words = map(str.split, stretches)
+    return tuple(Stretch(kind, *map(date.fromisoformat, days), *[OPEN][len(days) - 1 :]) for kind, *days in words)
+
+
 #: Releases are dated as on Kafka's download pages. Of the plans only the months are known: a branch for them was opened
 #: in June 2012, and KAFKA-2464 replaced them in October 2015.
 DESIGNS = (
     Design(
         "zookeeper",
         "0.7: every member decides, woken by watches; deprecated in 0.11, removed in 2.0",
-        (
-            Stretch("shipped", date(2012, 1, 4), date(2017, 6, 28)),
-            Stretch("fading", date(2017, 6, 28), date(2018, 7, 30)),
-        ),
+        _life("shipped 2012-01-04 2017-06-28", "fading 2017-06-28 2018-07-30"),
     ),
     Design(
         "server",
         "plans and code of 2012 to 2015: the coordinator assigns; never released",
-        (Stretch("planned", date(2012, 6, 1), date(2015, 10, 31)),),
+        _life("planned 2012-06-01 2015-10-31"),
     ),
-    Design(
-        "eager",
-        "0.9: a member assigns, everybody stops",
-        (Stretch("shipped", date(2015, 11, 23), OPEN),),
-    ),
-    Design(
-        "static",
-        "2.3: a restarted member gets its place back",
-        (Stretch("shipped", date(2019, 6, 25), OPEN),),
-    ),
-    Design(
-        "delayed",
-        "2.3, in Connect only: lost work waits",
-        (Stretch("elsewhere", date(2019, 6, 25), OPEN),),
-    ),
-    Design(
-        "cooperative",
-        "2.4: only what moves stops",
-        (Stretch("shipped", date(2019, 12, 16), OPEN),),
-    ),
+    Design("eager", "0.9: a member assigns, everybody stops", _life("shipped 2015-11-23")),
+    Design("static", "2.3: a restarted member gets its place back", _life("shipped 2019-06-25")),
+    Design("delayed", "2.3, in Connect only: lost work waits", _life("elsewhere 2019-06-25")),
+    Design("cooperative", "2.4: only what moves stops", _life("shipped 2019-12-16")),
     Design(
         "consumer",
         "KIP-848, 3.7 early, 4.0 ready: the coordinator assigns again, and no member waits for all others",
-        (
-            Stretch("fading", date(2024, 2, 27), date(2025, 3, 18)),
-            Stretch("shipped", date(2025, 3, 18), OPEN),
-        ),
+        _life("fading 2024-02-27 2025-03-18", "shipped 2025-03-18"),
     ),
 )
 LEGEND = (

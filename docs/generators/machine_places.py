@@ -30,39 +30,43 @@ class Places(NamedTuple):
     brief: Mapping[str, str] = {}
 
 
-def _path(*names: str) -> Pairs:
-    return frozenset(pairwise(names))
+def _path(names: str) -> Pairs:
+    return frozenset(pairwise(names.split()))
 
 
-def _rows(*rows: tuple[float | str, ...]) -> Mapping[str, tuple[int, int]]:
+def _pairs(*pairs: str) -> Pairs:
+    return frozenset((first, second) for first, second in map(str.split, pairs))
+
+
+def _at(*rows: str) -> Mapping[str, tuple[int, int]]:
+    """Each state is followed by the place of its middle."""
+    words = " ".join(rows).split()
+    return {name: (int(x), int(y)) for name, x, y in zip(words[::3], words[1::3], words[2::3], strict=True)}
+
+
+def _rows(*rows: str) -> Mapping[str, tuple[int, int]]:
     """The states of a row stand behind their columns, of which there are six."""
     return {
-        str(name): (round(76 + 142 * float(column)), 44 + 94 * row)
-        for row, cells in enumerate(rows)
+        name: (round(76 + 142 * float(column)), 44 + 94 * row)
+        for row, cells in enumerate(map(str.split, rows))
         for column, name in zip(cells[::2], cells[1::2], strict=True)
     }
 
 
 _GROUP = Places(
     230,
-    {
-        "Empty": (90, 70),
-        "PreparingRebalance": (300, 70),
-        "CompletingRebalance": (550, 70),
-        "Stable": (770, 70),
-        "Dead": (90, 180),
-    },
-    path=_path("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"),
+    _at("Empty 90 70  PreparingRebalance 300 70  CompletingRebalance 550 70  Stable 770 70  Dead 90 180"),
+    path=_path("Empty PreparingRebalance CompletingRebalance Stable"),
     once=frozenset({"Dead"}),
-    own=frozenset({("Empty", "Dead")}),
+    own=_pairs("Empty Dead"),
 )
 PLACES: Mapping[str, Places] = {
     "classic-group": _GROUP,
     "server-group": _GROUP,
     "consumer-group": Places(
         340,
-        {"Empty": (90, 70), "Assigning": (330, 270), "Reconciling": (740, 270), "Stable": (535, 70), "Dead": (90, 270)},
-        path=_path("Empty", "Stable", "Assigning", "Reconciling", "Stable"),
+        _at("Empty 90 70  Assigning 330 270  Reconciling 740 270  Stable 535 70  Dead 90 270"),
+        path=_path("Empty Stable Assigning Reconciling Stable"),
         once=frozenset({"Empty"}),
         brief={
             "the last member that was not there yet has its target": "all have their target",
@@ -72,13 +76,8 @@ PLACES: Mapping[str, Places] = {
     ),
     "consumer-reconciliation": Places(
         330,
-        {
-            "UNKNOWN": (90, 165),
-            "UNREVOKED_PARTITIONS": (400, 70),
-            "UNRELEASED_PARTITIONS": (400, 260),
-            "STABLE": (740, 165),
-        },
-        path=_path("STABLE", "UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS", "STABLE"),
+        _at("UNKNOWN 90 165  UNREVOKED_PARTITIONS 400 70  UNRELEASED_PARTITIONS 400 260  STABLE 740 165"),
+        path=_path("STABLE UNREVOKED_PARTITIONS UNRELEASED_PARTITIONS STABLE"),
         brief={
             "it has partitions that it shall give up, and has not said that it did": "has something to give up",
             "it misses partitions that another member still has": "misses what another still has",
@@ -87,108 +86,52 @@ PLACES: Mapping[str, Places] = {
     ),
     "classic-member": Places(
         590,
-        {
-            "UNJOINED": (80, 220),
-            "SEEKING": (200, 80),
-            "JOINING": (320, 220),
-            "DECIDING": (460, 60),
-            "SYNCING": (580, 220),
-            "ASSIGNED": (780, 130),
-            "RELEASING": (790, 270),
-            "RESUMING": (770, 410),
-            "STABLE": (610, 410),
-            "REJOIN_NEEDED": (440, 370),
-            "STOPPING": (240, 400),
-            "UNSUBSCRIBING": (80, 530),
-            "CLOSING": (310, 530),
-            "LEFT": (510, 530),
-            "FAILED": (690, 530),
-        },
-        path=_path(
-            "UNJOINED", "SEEKING", "JOINING", "SYNCING", "ASSIGNED", "RESUMING", "STABLE", "REJOIN_NEEDED", "JOINING"
+        _at(
+            "UNJOINED 80 220  SEEKING 200 80  JOINING 320 220  DECIDING 460 60  SYNCING 580 220  ASSIGNED 780 130",
+            "RELEASING 790 270  RESUMING 770 410  STABLE 610 410  REJOIN_NEEDED 440 370  STOPPING 240 400",
+            "UNSUBSCRIBING 80 530  CLOSING 310 530  LEFT 510 530  FAILED 690 530",
         ),
+        path=_path("UNJOINED SEEKING JOINING SYNCING ASSIGNED RESUMING STABLE REJOIN_NEEDED JOINING"),
         once=frozenset({"UNJOINED", "SEEKING", "JOINING", "UNSUBSCRIBING", "CLOSING", "LEFT", "FAILED"}),
-        own=frozenset(
-            {("UNJOINED", "JOINING"), ("STOPPING", "JOINING"), ("UNSUBSCRIBING", "UNJOINED"), ("CLOSING", "LEFT")}
-        ),
+        own=_pairs("UNJOINED JOINING", "STOPPING JOINING", "UNSUBSCRIBING UNJOINED", "CLOSING LEFT"),
     ),
     "server-member": Places(
         440,
-        {
-            "UNREGISTERED": (90, 170),
-            "REGISTERING": (280, 170),
-            "WAITING": (460, 170),
-            "STARTING": (620, 70),
-            "STARTED": (775, 170),
-            "STOPPING": (620, 280),
-            "CLOSING": (280, 380),
-            "LEFT": (460, 380),
-            "FAILED": (650, 380),
-        },
-        path=_path("UNREGISTERED", "REGISTERING", "WAITING", "STARTING", "STARTED", "STOPPING", "WAITING"),
+        _at(
+            "UNREGISTERED 90 170  REGISTERING 280 170  WAITING 460 170  STARTING 620 70  STARTED 775 170",
+            "STOPPING 620 280  CLOSING 280 380  LEFT 460 380  FAILED 650 380",
+        ),
+        path=_path("UNREGISTERED REGISTERING WAITING STARTING STARTED STOPPING WAITING"),
         once=frozenset({"UNREGISTERED", "REGISTERING", "CLOSING", "LEFT", "FAILED"}),
-        own=frozenset({("CLOSING", "LEFT")}),
+        own=_pairs("CLOSING LEFT"),
         main={("STARTED", "WAITING"): "StopCommanded"},
     ),
     "consumer-member": Places(
         470,
-        {
-            "UNSUBSCRIBED": (90, 210),
-            "JOINING": (280, 210),
-            "RECONCILING": (470, 210),
-            "ACKNOWLEDGING": (625, 60),
-            "STABLE": (780, 210),
-            "PREPARE_LEAVING": (90, 400),
-            "STALE": (290, 350),
-            "FENCED": (480, 350),
-            "FATAL": (680, 400),
-        },
-        path=_path("UNSUBSCRIBED", "JOINING", "RECONCILING", "STABLE", "RECONCILING"),
+        _at(
+            "UNSUBSCRIBED 90 210  JOINING 280 210  RECONCILING 470 210  ACKNOWLEDGING 625 60  STABLE 780 210",
+            "PREPARE_LEAVING 90 400  STALE 290 350  FENCED 480 350  FATAL 680 400",
+        ),
+        path=_path("UNSUBSCRIBED JOINING RECONCILING STABLE RECONCILING"),
         once=frozenset({"UNSUBSCRIBED", "JOINING", "STALE", "FENCED", "PREPARE_LEAVING", "FATAL"}),
-        own=frozenset({("FENCED", "JOINING"), ("STALE", "JOINING"), ("PREPARE_LEAVING", "UNSUBSCRIBED")}),
-        main={
-            ("ACKNOWLEDGING", "STABLE"): "HeartbeatAnswered",
-            ("ACKNOWLEDGING", "RECONCILING"): "HeartbeatAnswered",
-        },
+        own=_pairs("FENCED JOINING", "STALE JOINING", "PREPARE_LEAVING UNSUBSCRIBED"),
+        main={("ACKNOWLEDGING", to): "HeartbeatAnswered" for to in ("STABLE", "RECONCILING")},
     ),
     "zookeeper-rebalance": Places(
         656,
         _rows(
-            (0.35, "IDLE", 3, "LISTING_CLUSTER", 4, "READING_CLUSTER", 5, "READING_OWN"),
-            (
-                1.25,
-                "BACKING_OFF",
-                2.15,
-                "AWAITING_BROKERS",
-                3,
-                "READING_BROKERS",
-                4,
-                "LISTING_BROKERS",
-                5,
-                "MATCHING_OWN",
-            ),
-            (1.25, "GIVING_UP", 3, "STOPPING", 4, "RELEASING", 5, "READING_OWN_AGAIN"),
-            (
-                1.2,
-                "READING_OFFSETS",
-                2.1,
-                "DECIDING",
-                3,
-                "READING_MEMBERS",
-                4,
-                "READING_TOPICS",
-                5,
-                "MATCHING_OWN_AGAIN",
-            ),
-            (1.2, "CHECKING_SHUTDOWN", 2.1, "CLAIMING", 3, "CHECKING_CLAIM", 4, "COUNTING", 5, "ROLLING_BACK"),
-            (1.1, "STARTING", 2.5, "ADOPTING", 4, "OWNING"),
-            (0, "CLOSING", 2, "CLOSING_SESSION", 4, "CLOSED"),
+            ".35 IDLE  3 LISTING_CLUSTER  4 READING_CLUSTER  5 READING_OWN",
+            "1.25 BACKING_OFF  2.15 AWAITING_BROKERS  3 READING_BROKERS  4 LISTING_BROKERS  5 MATCHING_OWN",
+            "1.25 GIVING_UP  3 STOPPING  4 RELEASING  5 READING_OWN_AGAIN",
+            "1.2 READING_OFFSETS  2.1 DECIDING  3 READING_MEMBERS  4 READING_TOPICS  5 MATCHING_OWN_AGAIN",
+            "1.2 CHECKING_SHUTDOWN  2.1 CLAIMING  3 CHECKING_CLAIM  4 COUNTING  5 ROLLING_BACK",
+            "1.1 STARTING  2.5 ADOPTING  4 OWNING",
+            "0 CLOSING  2 CLOSING_SESSION  4 CLOSED",
         ),
         path=_path(
-            *("IDLE", "LISTING_CLUSTER", "READING_CLUSTER", "READING_OWN", "MATCHING_OWN", "LISTING_BROKERS"),
-            *("READING_BROKERS", "STOPPING", "RELEASING", "READING_OWN_AGAIN", "MATCHING_OWN_AGAIN", "READING_TOPICS"),
-            *("READING_MEMBERS", "DECIDING", "READING_OFFSETS", "CHECKING_SHUTDOWN", "CLAIMING", "COUNTING", "OWNING"),
-            *("ADOPTING", "STARTING", "IDLE"),
+            "IDLE LISTING_CLUSTER READING_CLUSTER READING_OWN MATCHING_OWN LISTING_BROKERS READING_BROKERS STOPPING "
+            "RELEASING READING_OWN_AGAIN MATCHING_OWN_AGAIN READING_TOPICS READING_MEMBERS DECIDING READING_OFFSETS "
+            "CHECKING_SHUTDOWN CLAIMING COUNTING OWNING ADOPTING STARTING IDLE"
         ),
         once=frozenset({"GIVING_UP", "IDLE"}),
     ),

@@ -142,10 +142,7 @@ OUTDATED = (
 )
 #: The moves of a group of the `consumer` design.
 CONSUMER_MOVES: Mapping[G, tuple[tuple[G, str], ...]] = {
-    G.EMPTY: (
-        (G.DEAD, "DeleteGroups or the last offset expires"),
-        (G.STABLE, "a member joins and gets everything"),
-    ),
+    G.EMPTY: ((G.DEAD, "DeleteGroups or the last offset expires"), (G.STABLE, "a member joins and gets everything")),
     G.ASSIGNING: (
         (G.RECONCILING, "anybody's next heartbeat computes the target"),
         (G.STABLE, "the same when a member is alone"),
@@ -168,14 +165,8 @@ CONSUMER_MOVES: Mapping[G, tuple[tuple[G, str], ...]] = {
 }
 #: The moves of the 0.8 consumer between two attempts, and between two rebalances, without options.
 BETWEEN: Mapping[S, tuple[tuple[S, str], ...]] = {
-    S.IDLE: (
-        (S.LISTING_CLUSTER, "a change, the first rebalance, a new session"),
-        (S.CLOSING, "the shutdown"),
-    ),
-    S.GIVING_UP: (
-        (S.BACKING_OFF, "fetchers stopped, offsets committed"),
-        (S.IDLE, "stopping failed as well"),
-    ),
+    S.IDLE: ((S.LISTING_CLUSTER, "a change, the first rebalance, a new session"), (S.CLOSING, "the shutdown")),
+    S.GIVING_UP: ((S.BACKING_OFF, "fetchers stopped, offsets committed"), (S.IDLE, "stopping failed as well")),
     S.BACKING_OFF: (
         (S.LISTING_CLUSTER, "another attempt is left"),
         (S.IDLE, "that was the last attempt: registered and idle (KAFKA-4228)"),

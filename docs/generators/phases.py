@@ -35,12 +35,7 @@ FIND, JOIN, SYNC, WORK = 1, 2, 3, 4
 #: A request that is not answered in the recording.
 WAITS = "waits for the next command"
 #: The phases as article 003 tells them, with a name for each.
-PHASES: Mapping[int, str] = {
-    FIND: "find the coordinator",
-    JOIN: "join",
-    SYNC: "sync",
-    WORK: "heartbeat and commit",
-}
+PHASES: Mapping[int, str] = {FIND: "find the coordinator", JOIN: "join", SYNC: "sync", WORK: "heartbeat and commit"}
 #: The one request of the `consumer` design; its phase is that of the member that sends it.
 HEARTBEAT = "ConsumerGroupHeartbeat"
 #: The phase of a request, and of an operation in ZooKeeper by its step (R1 to R12, or a name).

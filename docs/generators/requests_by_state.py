@@ -148,11 +148,7 @@ SERVER_REQUESTS: Mapping[str, Callable[[Served], Question]] = {
     "JoinGroup": lambda w: w.request(_join),
     "OffsetCommit": lambda w: w.request(
         lambda token: Commit(
-            token=token,
-            group_id=GROUP,
-            member_id="",
-            generation=-1,
-            offsets=(OffsetToCommit("t", 0, 5, -1, ""),),
+            token=token, group_id=GROUP, member_id="", generation=-1, offsets=(OffsetToCommit("t", 0, 5, -1, ""),)
         )
     ),
     "DeleteGroups": lambda w: w.request(lambda token: DeleteGroup(token=token, group_id=GROUP)),

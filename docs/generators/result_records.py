@@ -48,15 +48,8 @@ _LOAD = "load.txt"
 _SAMPLED_S = 15
 #: Figures of a run, and of its changes, that are kept if a run of the scenario has them.
 _METRICS = (
-    "lost",
-    "two_delivering_partition_s",
-    "stale_writes",
-    "old_accepted",
-    "moved_back",
-    "fenced",
-    "refused",
-    "stalled_s",
-    "unowned_partition_s",
+    *("lost", "two_delivering_partition_s", "stale_writes", "old_accepted", "moved_back", "fenced", "refused"),
+    *("stalled_s", "unowned_partition_s"),
 )
 _SUMMED = ("rounds", "stopped", "moved", "unowned_partition_s", "zk_reads", "notifications", "attempts_failed")
 _REQUESTS = ("JoinGroup", "SyncGroup")

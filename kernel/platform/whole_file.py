@@ -11,13 +11,13 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from kernel.errors import EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def whole_file(path: Path, *, named: bool = False) -> Iterator[Path]:
     if named and path.exists() and not path.is_file():
         yield path
         return
-    target = path.resolve() if named else path
+    target = Path(os.path.realpath(path)) if named else path  # of links in a circle `Path.resolve` raises RuntimeError
     temporary = target.with_name(f".rebalance-lab-{secrets.token_hex(8)}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     os.close(os.open(temporary, flags, 0o666))
@@ -40,6 +40,18 @@ def whole_file(path: Path, *, named: bool = False) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def file_of_option(path: Path, option: str, *, named: bool = True) -> Iterator[Path]:
+    """As `whole_file`, of a path that a command's option gives. Raises `EnvironmentFault`, which names the option."""
+    try:
+        with whole_file(path, named=named) as file:
+            yield file
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot write {path}: {error.strerror or error}. Choose another with {option}"
+        ) from error
 
 
 def opened_to_append(path: Path) -> IO[bytes]:

@@ -122,12 +122,7 @@ def test_every_run_is_in_the_file(tmp_path: Path):
     figures.add("heartbeats", "ours", {"connections": 1}, {"per_s": 5.0})
     figures.write(tmp_path / "figures.json")
     (run,) = json.loads((tmp_path / "figures.json").read_text())["runs"]
-    assert run == {
-        "measure": "heartbeats",
-        "side": "ours",
-        "about": {"connections": 1},
-        "figures": {"per_s": 5.0},
-    }
+    assert run == {"measure": "heartbeats", "side": "ours", "about": {"connections": 1}, "figures": {"per_s": 5.0}}
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

@@ -11,15 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from comparison.run_folder import (
-    RunRecord,
-    commit_of,
-    new_bundle,
-    provenance,
-    run_dir_of,
-    run_dirs_in,
-    write_json,
-)
+from comparison.run_folder import RunRecord, commit_of, new_bundle, provenance, run_dir_of, run_dirs_in, write_json
 from kernel.errors import EnvironmentFault, UserError
 from kernel.trace.events import Role
 from kernel.trace.listed_file import ListedFile, run_file

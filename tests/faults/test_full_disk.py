@@ -35,12 +35,7 @@ COMMAND = [sys.executable, "-m", "comparison.cli.main", "run", "crash", "--desig
 @pytest.fixture
 def crash(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`run crash`, running."""
-    child = subprocess.Popen(
-        [*COMMAND, "-o", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = subprocess.Popen([*COMMAND, "-o", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(
         lambda: any('"steady"' in path.read_text() for path in tmp_path.glob("*/crash/eager/trace/runner.jsonl")),
         180,

@@ -53,10 +53,7 @@ OPTIONS: dict[str, tuple[object, ...]] = {
 }
 ROWS = covering_rows(OPTIONS)
 #: What some combinations cannot show: the model does not cover them, or there are too few partitions to keep one.
-NOT_SHOWN = {
-    "counts": f"unknown: {NONE_PREDICTED}",
-    "kept partitions never stop": f"unknown: {NONE_KEPT}",
-}
+NOT_SHOWN = {"counts": f"unknown: {NONE_PREDICTED}", "kept partitions never stop": f"unknown: {NONE_KEPT}"}
 #: Otherwise a row would show nothing but Connect's five minutes.
 SHORT_DELAY = {"scheduled.rebalance.max.delay.ms": "2000"}
 

@@ -73,8 +73,7 @@ def test_every_design_is_among_what_ci_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "design"),
-    [pytest.param(*cell, marks=marks_of(cell), id=" ".join(cell)) for cell in CELLS],
+    ("scenario", "design"), [pytest.param(*cell, marks=marks_of(cell), id=" ".join(cell)) for cell in CELLS]
 )
 def test_scenario_ends_with_every_verdict_as_expected(
     scenario: str, design: str, seed: int, laboratory: Laboratory, tmp_path: Path

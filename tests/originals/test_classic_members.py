@@ -27,11 +27,7 @@ class Cost(NamedTuple):
 
 
 #: Measured with librdkafka 2.x on a real broker 4.1.1, four members joined by one, identical in all repeats.
-COSTS = {
-    "eager": Cost(1, 12, 3, 6, 5),
-    "static": Cost(1, 12, 3, 5, 5),
-    "cooperative": Cost(2, 2, 2, 11, 10),
-}
+COSTS = {"eager": Cost(1, 12, 3, 6, 5), "static": Cost(1, 12, 3, 5, 5), "cooperative": Cost(2, 2, 2, 11, 10)}
 
 
 @pytest.fixture(scope="module")

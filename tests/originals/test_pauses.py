@@ -21,10 +21,7 @@ from tests.support.java.originals import require
 from tests.support.stock.members import BROKERS, JAVA, stock_member
 
 PARTITIONS, RECORDS, PATIENCE_S = 4, 5, 60
-SETTINGS = {
-    "group.consumer.heartbeat.interval.ms": "200",
-    "group.consumer.min.heartbeat.interval.ms": "200",
-}
+SETTINGS = {"group.consumer.heartbeat.interval.ms": "200", "group.consumer.min.heartbeat.interval.ms": "200"}
 
 
 async def read_after_a_rebalance(bootstrap: str, kind: str, strategy: str) -> int:

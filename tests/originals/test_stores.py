@@ -21,7 +21,8 @@ from comparison.results.result import Result
 from kernel.platform.interpreter import module_command
 from kernel.platform.places import below, exists, place_of, remove, write_whole
 from kernel.waiting import wait_until
-from tests.comparison.pipeline.test_stores import contents, copied, rows, without_places
+from tests.comparison.pipeline.stored_runs import rows
+from tests.comparison.pipeline.test_stores import contents, copied, without_places
 from tests.support.runs.inline_spark import InlineSpark
 from tests.support.stores.servers import Store, hdfs, s3
 

@@ -30,7 +30,7 @@ from kernel.zookeeper import paths
 from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import client_of, create_topics, read_values, running_cluster, send_values
 from tests.support.java.originals import require
-from tests.support.zookeeper.sessions import opened
+from tests.support.zookeeper.sessions import gone, opened
 
 TP = TopicPartition("t", 0)
 VALUES = [b"%d" % number for number in range(30)]
@@ -84,13 +84,6 @@ def leader(brokers: Sequence[Broker], tp: TopicPartition) -> Broker | None:
 
 async def led(brokers: Sequence[Broker], tp: TopicPartition) -> Broker:
     return await until(lambda: leader(brokers, tp), WAIT_S, f"{tp} to be led")
-
-
-async def gone(session: ZooKeeperSession, path: str) -> None:
-    async def absent() -> bool:
-        return await session.exists(path) is None
-
-    await until(absent, WAIT_S, f"{path} to be deleted")
 
 
 async def test_topic_command_that_alters_keeps_the_topic_and_its_records(

@@ -36,9 +36,7 @@ def tool(version: str, name: str, *arguments: str) -> list[str]:
     """What a tool of Kafka prints, without empty lines."""
     path = os.pathsep.join(map(str, jars.class_path(version)))
     done = subprocess.run(
-        [
-            *(str(find_java().path), "-Xmx128m", *OPTIONS, *logging_options("WARN"), "-cp", path, name, *arguments),
-        ],
+        [*(str(find_java().path), "-Xmx128m", *OPTIONS, *logging_options("WARN"), "-cp", path, name, *arguments)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -70,10 +70,7 @@ IMPORTS = "from dataclasses import dataclass\nfrom rebalance_lab.extending impor
             "@own_step\n@dataclass(frozen=True, slots=True)\nclass KillOwner(OwnStep):\n    pass\n",
             "there is a step 'kill-owner' already. Choose another name for KillOwner",
         ),
-        (
-            "@own_step\nclass Mine:\n    pass\n",
-            "Mine must be a dataclass that inherits from OwnStep",
-        ),
+        ("@own_step\nclass Mine:\n    pass\n", "Mine must be a dataclass that inherits from OwnStep"),
         (
             "@own_step\n@dataclass(frozen=True, slots=True)\nclass Mine(OwnStep):\n    each: 'Nothing' = 1\n",
             "Mine: the type of a field cannot be read: name 'Nothing' is not defined",

@@ -26,7 +26,7 @@ from tests.support.brokers.live import broker_thread
 from tests.support.commands.forked import ForkedProgram, Streams
 from tests.support.commands.installed import installed
 from tests.support.consumers.consuming import producing
-from tests.support.runs.seen_runs import analysed_inline, write_cut
+from tests.support.runs.seen_runs import analysed_cut
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -112,10 +112,7 @@ def servers(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two analysed runs."""
-    folder = tmp_path_factory.mktemp("runs")
-    write_cut(folder)
-    analysed_inline(folder)
-    return folder
+    return analysed_cut(tmp_path_factory.mktemp("runs"))
 
 
 def test_every_example_of_the_page_is_run_by_a_test() -> None:

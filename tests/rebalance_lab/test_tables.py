@@ -9,15 +9,12 @@ import pytest
 
 from kernel.errors import UserError
 from rebalance_lab import open_run
-from tests.support.runs.seen_runs import analysed_inline, write_cut
+from tests.support.runs.seen_runs import analysed_cut
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("runs")
-    write_cut(found)
-    analysed_inline(found)
-    return found
+    return analysed_cut(tmp_path_factory.mktemp("runs"))
 
 
 def test_tables_are_read_by_name(folder: Path) -> None:

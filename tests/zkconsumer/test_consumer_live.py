@@ -240,7 +240,7 @@ async def test_a_second_member_of_the_same_id_waits_until_the_first_is_gone(chro
             assert not joining.done()
             assert second.consumer.member_ids == ()
             assert (await session.exists(paths.member_id("g", "g_c1"))).ephemeral_owner == first.session.session_id
-        await asyncio.wait_for(joining, 10)
+        await asyncio.wait_for(joining, 60)
         await settled(session, shared("t", ("g_c1-0", [0])))
         await second.consumer.close()
 

@@ -135,10 +135,7 @@ def every_attempt_is_the_model_s(happened: Round, members: Sequence[Member], sha
 @asynccontextmanager
 async def two_brokers(chroot: str, data_dir: Path) -> AsyncIterator[Broker]:
     """Two registered brokers, of which the first leads topic t."""
-    async with (
-        running_broker(chroot, data_dir, {"t": P}) as broker,
-        running_broker(chroot, data_dir, {}, 1),
-    ):
+    async with running_broker(chroot, data_dir, {"t": P}) as broker, running_broker(chroot, data_dir, {}, 1):
         yield broker
 
 

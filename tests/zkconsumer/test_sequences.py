@@ -64,17 +64,11 @@ UNORDERED = (
 FOLDERS_ANYWHERE = {"first wildcard join", "second wildcard join without conflict", "a matching topic appears"}
 TOPIC_READ = re.compile(r"getData /brokers/topics/\S+ ok watch")
 #: From this request on the leader finder and the watch of the topics run concurrently, in both.
-SIDE_BY_SIDE = {
-    "first wildcard join": ("w_w1",),
-    "second wildcard join without conflict": ("w_w2",),
-}
+SIDE_BY_SIDE = {"first wildcard join": ("w_w1",), "second wildcard join without conflict": ("w_w2",)}
 #: Where 1.1 differs from 0.8.2, and so from ours without `kafka.release=1.1`: its lines, and 0.8.2's in their place.
 CHANGED_IN_1_1 = (
     # It creates the whole path top down at once, where 0.8.2 tries the node and then creates what is missing.
-    (
-        ["create /consumers NodeExists", "create /consumers/G NodeExists", "create /consumers/G/ids NodeExists"],
-        [],
-    ),
+    (["create /consumers NodeExists", "create /consumers/G NodeExists", "create /consumers/G/ids NodeExists"], []),
     (
         ["create /consumers NodeExists", "create /consumers/G ok", "create /consumers/G/ids ok"],
         [

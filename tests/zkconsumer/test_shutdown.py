@@ -105,8 +105,8 @@ async def test_a_listener_may_close_the_consumer_from_within_a_rebalance(chroot)
     c1 = new_member(chroot, "c1")
     await prepare(chroot)
     await c1.consumer.start()
-    await asyncio.wait_for(c1.consumer.subscribe({"t": 1}, Leaving()), 10)
-    await asyncio.wait_for(c1.consumer.close(), 10)
+    await asyncio.wait_for(c1.consumer.subscribe({"t": 1}, Leaving()), 60)
+    await asyncio.wait_for(c1.consumer.close(), 60)
     async with opened(chroot) as session:
         assert await owners(session) == {}
         assert await session.children(paths.member_ids("g")) == []
@@ -177,8 +177,8 @@ async def test_a_close_while_a_new_topics_rebalance_runs_ends_it(chroot):
             await rebalanced(w, 1)
             await session.create(paths.owner("g", "u", 0), b"g_ghost-0", ephemeral=True, makepath=True)
             await add_topic(session, "u", 1)
-            await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 5, "the event")
-            await asyncio.wait_for(w.consumer.close(), 10)
+            await until(lambda: "topics" in [e["trigger"] for e in w.tracer.of("rebalance_started")], 60, "the event")
+            await asyncio.wait_for(w.consumer.close(), 60)
         assert set(await owners(session)) == {("u", 0)}
 
 

@@ -54,16 +54,8 @@ def test_file_is_a_group_with_its_steps() -> None:
         ("then =", "than =", "line 2, column 1: unknown key 'than'. Did you mean 'then'?"),
         ('"sticky"]', '"stiky"]', "line 1, column 24: unknown strategy 'stiky'. Did you mean 'sticky'?"),
         ('"sticky"]', "3]", "line 1, column 1: strategies is not a list of texts"),
-        (
-            "leave billing-1",
-            "leave billing-7",
-            "line 2, column 9: unknown member",
-        ),
-        (
-            "join late",
-            "jion late",
-            "line 2, column 28: unknown step 'jion'",
-        ),
+        ("leave billing-1", "leave billing-7", "line 2, column 9: unknown member"),
+        ("join late", "jion late", "line 2, column 28: unknown step 'jion'"),
         ("orders = 48", "orders = 48000", "line 5, column 1: orders is 48000. Use a whole number between 0 and 20000"),
         ("orders = 48", "orders = true", "line 5, column 1: orders is True. Use a whole number"),
         ("payments = 6", '"pay ments" = 6', "line 6, column 1: 'pay ments' is not a topic's name"),
@@ -96,10 +88,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_lines() -> None:
 
 
 def test_file_without_members_or_topics_is_told_what_to_write() -> None:
-    assert [each.partition(" (")[0] for each in complaints("")] == [
-        "[topics] is missing",
-        "[[members]] is missing",
-    ]
+    assert [each.partition(" (")[0] for each in complaints("")] == ["[topics] is missing", "[[members]] is missing"]
 
 
 def test_group_that_is_too_large_is_refused() -> None:

@@ -74,11 +74,7 @@ def test_wrong_topics_are_refused(text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("verb", "rest", "change"),
     [
-        (
-            "join",
-            "C2, C3:t0",
-            Join((GroupMember(name="C2", topics=TOPICS), GroupMember(name="C3", topics=("t0",)))),
-        ),
+        ("join", "C2, C3:t0", Join((GroupMember(name="C2", topics=TOPICS), GroupMember(name="C3", topics=("t0",))))),
         ("leave", "C0,C1", Leave(("C0", "C1"))),
         ("add-partitions", "t0=1,t1=4", AddPartitions({"t0": 1, "t1": 4})),
         ("subscribe", "C1=t0,t1", Subscribe("C1", TOPICS)),

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from comparison.choosing.costs import GRID, MEASURES, Bounds, CostCell, condensed, kept_costs, why_unusable
+from comparison.choosing.advice import left_out
+from comparison.choosing.costs import (
+    GRID,
+    MEASURES,
+    ROLLING_RESTART,
+    Bounds,
+    CostCell,
+    condensed,
+    kept_costs,
+    why_unusable,
+)
 from comparison.own_scenarios import own_scenario
 from comparison.results.run import Run
 from comparison.scenarios.plan.catalogue import CATALOGUE
+from comparison.scenarios.plan.membership_vocabulary import RestartEach
 from comparison.sweep.data import sweep_data
 from comparison.sweep.grid_file import scenario_or_grid
 from comparison.sweep.plan import SweepPlan, planned_sweep
@@ -62,6 +73,12 @@ def test_kept_figures_are_those_of_the_same_runs_made_again(
     (again,) = (each for each in condensed(sweep_data(plan, runs, (), name="again", command=[])).cells if each.runs)
     (kept,) = (each for each in kept_costs().cells if _place(each) == _place(again))
     assert again == kept
+
+
+def test_process_is_away_for_a_second_in_a_deploy_as_the_answer_says() -> None:
+    (deploy,) = (step for step in CATALOGUE[ROLLING_RESTART].steps if isinstance(step, RestartEach))
+    assert deploy.away_ms == 1000
+    assert sum("a process is back a second after it has left" in each for each in left_out(kept_costs())) == 1
 
 
 def _place(cell: CostCell) -> tuple[object, ...]:

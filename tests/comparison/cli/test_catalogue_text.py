@@ -43,12 +43,7 @@ def by_designs(name: str) -> dict[str, str]:
 
 def test_what_is_promised_expected_as_history_and_not_promised_is_shown_by_design() -> None:
     shown = by_designs("pause")
-    assert list(shown) == [
-        "every design",
-        "all but zookeeper",
-        "eager, static, cooperative, delayed",
-        "zookeeper",
-    ]
+    assert list(shown) == ["every design", "all but zookeeper", "eager, static, cooperative, delayed", "zookeeper"]
     assert "promise: no record lost" in shown["every design"]
     assert "not promised: that nothing is delivered twice" in shown["every design"]
     assert "not promised: that a newer design settles faster" in shown["every design"]

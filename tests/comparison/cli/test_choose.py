@@ -83,9 +83,25 @@ def test_how_often_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'40' is not a number with /hour, /day, /week, /month, /year, such as 40/day" in capsys.readouterr().err
 
 
-def test_page_that_cannot_be_written_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert code_of("choose", "--html", "nowhere/choice.html") == Exit.USAGE
-    assert "cannot write nowhere/choice.html: No such file or directory. Choose another file" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("option", "given", "complaint"),
+    [
+        ("--html", "nowhere/choice.html", "cannot write nowhere/choice.html: No such file or directory. "),
+        ("--html", "", "cannot write .: Is a directory. Choose another with --html"),
+        ("--rate", "nan", "invalid value for '--rate': 'nan' is not a number"),
+        ("--design", "eager,raft", "unknown design 'raft'. Use one of "),
+    ],
+)
+def test_what_has_no_use_is_named(option: str, given: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of("choose", option, given) == Exit.USAGE
+    assert complaint in capsys.readouterr().err
+
+
+def test_page_is_written_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "link.html").symlink_to("choice.html")
+    output_of(choose, "--html", "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert "What to choose" in (tmp_path / "choice.html").read_text()
 
 
 @pytest.fixture
@@ -138,8 +154,10 @@ def test_what_is_left_out_is_that_of_the_runs(own_sweep: Path, capsys: pytest.Ca
 def test_a_design_that_is_given_twice_has_one_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of("choose", "--design", "consumer,eager", "--design", "eager", "--format", "json") == Exit.AS_EXPECTED
     found = msgspec.json.decode(capsys.readouterr().out)
-    assert [each["design"] for each in found["designs"]] == ["consumer", "eager"]
-    assert found["command"].endswith(" --design consumer,eager")
+    assert [each["design"] for each in found["designs"]] == ["eager", "consumer"]
+    assert found["command"].endswith(" --design eager,consumer")
+    assert code_of("choose", "--design", "all", "--format", "json") == Exit.AS_EXPECTED
+    assert [each["design"] for each in msgspec.json.decode(capsys.readouterr().out)["designs"]] == list(DESIGN_NAMES)
 
 
 def test_own_sweep_without_the_event_cannot_say(own_sweep: Path) -> None:

@@ -94,61 +94,20 @@ MEANT = [
     (["scenarios", "--plugin", "on.py"], "own.py"),
 ]
 #: Other mistakes.
-WRONG = [
-    ["fly"],
-    ["run"],
-    ["run", "text.toml"],
-    ["run", "several.toml"],
-    ["run", "nowhere.toml"],
-    ["run", "crash", "--members", "0"],
-    ["run", "crash", "--members", "many"],
-    ["run", "crash", "--seed", "-1"],
-    ["run", "crash", "-c", "session.timeout.ms"],
-    ["run", "crash", "-c", "session.timeout.ms=soon"],
-    ["run", "crash", "-c", "zebra=1"],
-    ["run", "crash", "--zookeeper", "somewhere"],
-    ["run", "crash", "--zookeeper", "127.0.0.1:99999"],
-    ["run", "protocol-migration", "--design", "eager"],
-    ["run", "crash", "--members", "1"],
-    ["run", "crash", "--memory", "1"],
-    ["run", "crash", "--zookeeper-log", "runs"],
-    ["compare", "--smoke", "--all"],
-    ["scenarios", "--as-file"],
-    ["sweep"],
-    ["sweep", "--grid", "members"],
-    ["sweep", "--grid", "scenario=join", "--grid", "scenario=crash"],
-    ["sweep", "runs"],
-    ["analyze", "."],
-    ["analyze", "nothing-*"],
-    ["report", "runs"],
-    ["diagram", "runs/latest"],
-    ["trace", "runs/latest", "--to", "jsonl"],
-    ["trace", "runs/latest/crash/eager"],
-    ["describe", "key.toml"],
-    ["broker"],
-    ["broker", "--port", "x"],
-    ["watch", "--group", "g"],
-    ["produce", "--topic", "t"],
-    ["produce", "--topic", "t", "--bootstrap-server", "here"],
-    ["consume", "--design", "eager", "--topic", "t"],
-    ["consume", "--design", "eager", "--group", "g"],
-    ["consume", "--design", "eager", "--group", "g", "--topic", "t:0"],
-    ["consume", "--design", "eager", "--group", "g", "--whitelist", "t("],
-    ["topic", "list"],
-    ["assign"],
-    ["assign", "--members", "C0", "--topics", "t"],
-    ["assign", "--members", "C0", "--topics", "t=1", "--then", "fly", "C0"],
-    ["assign", "text.toml"],
-    ["choose", "--deploys", "40/dya"],
-    ["choose", "--slowest-record", "2"],
-    ["choose", "--members", "0"],
-    ["settings", "zebra"],
-    ["fuzz", "--first", "0"],
-    ["completion", "tcsh"],
-    ["completion"],
-    ["doctor", "--reset"],
-    ["doctor", "--broker", "here"],
-]
+WRONG = """
+fly / run / run text.toml / run several.toml / run nowhere.toml / run crash --members 0 / run crash --members many /
+run crash --seed -1 / run crash -c session.timeout.ms / run crash -c session.timeout.ms=soon / run crash -c zebra=1 /
+run crash --zookeeper somewhere / run crash --zookeeper 127.0.0.1:99999 / run protocol-migration --design eager /
+run crash --members 1 / run crash --memory 1 / run crash --zookeeper-log runs / compare --smoke --all /
+scenarios --as-file / sweep / sweep --grid members / sweep --grid scenario=join --grid scenario=crash / sweep runs /
+analyze . / analyze nothing-* / report runs / diagram runs/latest / trace runs/latest --to jsonl /
+trace runs/latest/crash/eager / describe key.toml / broker / broker --port x / watch --group g / produce --topic t /
+produce --topic t --bootstrap-server here / consume --design eager --topic t / consume --design eager --group g /
+consume --design eager --group g --topic t:0 / consume --design eager --group g --whitelist t( / topic list / assign /
+assign --members C0 --topics t / assign --members C0 --topics t=1 --then fly C0 / assign text.toml /
+choose --deploys 40/dya / choose --slowest-record 2 / choose --members 0 / settings zebra / fuzz --first 0 /
+completion tcsh / completion / doctor --reset / doctor --broker here
+"""
 CONSUMED = ("--design", "eager", "--group", "g", "--topic", "t")
 #: Commands with a path, which is not there.
 NOWHERE = [
@@ -245,7 +204,7 @@ def test_option_that_is_like_no_other_is_answered_without_a_guess(
     assert line == f"Error: no such option {arguments[-1]!r}. See `rebalance-lab {arguments[0]} --help`."
 
 
-@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+@pytest.mark.parametrize("arguments", [each.split() for each in WRONG.split(" /")], ids=" ".join)
 def test_every_error_says_what_was_wrong_and_what_to_do(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,28 +15,9 @@ from comparison.exits import Exit
 from tests.support.commands.called import code_of
 
 COMMANDS = (
-    [],
-    ["scenarios"],
-    ["sweep"],
-    ["run"],
-    ["compare"],
-    ["analyze"],
-    ["diagram"],
-    ["trace"],
-    ["zookeeper"],
-    ["zookeeper", "start"],
-    ["zookeeper", "status"],
-    ["zookeeper", "stop"],
-    ["broker"],
-    ["broker", "status"],
-    ["broker", "stop"],
-    ["consume"],
-    ["produce"],
-    ["describe"],
-    ["watch"],
-    ["doctor"],
-    ["assign"],
-    ["choose"],
+    *([], ["scenarios"], ["sweep"], ["run"], ["compare"], ["analyze"], ["diagram"], ["trace"], ["zookeeper"]),
+    *(["zookeeper", "start"], ["zookeeper", "status"], ["zookeeper", "stop"], ["broker"], ["broker", "status"]),
+    *(["broker", "stop"], ["consume"], ["produce"], ["describe"], ["watch"], ["doctor"], ["assign"], ["choose"]),
 )
 
 

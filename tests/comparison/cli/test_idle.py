@@ -10,7 +10,7 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.commands.terminals import Command, Terminals
+from tests.support.commands.terminals import Command, Terminals, beside_servers
 
 LONG_S = 120
 #: What a member says is decided in one place, from what ZooKeeper or a coordinator tells: most changes need no more
@@ -23,18 +23,11 @@ _OTHER_DESIGNS = [
 
 @pytest.fixture(scope="module")
 def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
-    terminals = Terminals(tmp_path_factory.mktemp("idle"))
-    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
-    assert started.returncode == 0, started.stderr
-    broker = terminals.run(
-        *("broker", "--detach", "--port", "0", "--set", "auto.create.topics.enable=false"),
-        *("--set", "group.initial.rebalance.delay.ms=0"),
-    )
-    assert broker.returncode == 0, broker.stderr
-    for topic in ("orders-eu", "bills-eu"):
-        assert terminals.run("topic", "create", topic, "--partitions", "2").returncode == 0
-    yield terminals
-    terminals.close()
+    quick = ("--set", "auto.create.topics.enable=false", "--set", "group.initial.rebalance.delay.ms=0")
+    with beside_servers(tmp_path_factory.mktemp("idle"), *quick) as terminals:
+        for topic in ("orders-eu", "bills-eu"):
+            assert terminals.run("topic", "create", topic, "--partitions", "2").returncode == 0
+        yield terminals
 
 
 def _consuming(terminals: Terminals, design: str, group: str, *arguments: str) -> tuple[Command, Path]:
@@ -85,11 +78,7 @@ def test_pattern_that_matches_nothing_is_shown_as_an_expression(
 
 @pytest.mark.parametrize(
     "design",
-    [
-        pytest.param("zookeeper", marks=pytest.mark.long),
-        pytest.param("server", marks=pytest.mark.long),
-        "cooperative",
-    ],
+    [pytest.param("zookeeper", marks=pytest.mark.long), pytest.param("server", marks=pytest.mark.long), "cooperative"],
 )
 def test_streams_without_partitions_are_counted_and_stdout_keeps_its_lines(terminals: Terminals, design: str) -> None:
     child, output = _consuming(terminals, design, f"many-{design}", "--topic", "orders-eu:3")

@@ -111,8 +111,7 @@ def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_ther
 
 
 @pytest.mark.parametrize(
-    ("name", "when", "is_new"),
-    [("tables", "after", False), (".tables-in-progress", "after", True)],
+    ("name", "when", "is_new"), [("tables", "after", False), (".tables-in-progress", "after", True)]
 )
 def test_ctrl_c_as_the_tables_are_put_in_place_leaves_one_of_both(
     folder: Path, name: str, when: str, is_new: bool

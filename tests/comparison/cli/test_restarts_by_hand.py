@@ -36,11 +36,7 @@ CONSUMERS = ("watching", "joining")
 EVERYTHING = ("zookeeper", "broker", *CONSUMERS)
 STOP, KILL = signal.SIGINT, signal.SIGKILL
 #: Which commands end, and how; they are started again in this order.
-SHORT = (
-    (("broker",), STOP),
-    (("broker",), KILL),
-    (EVERYTHING, KILL),
-)
+SHORT = ((("broker",), STOP), (("broker",), KILL), (EVERYTHING, KILL))
 LONG = (
     *SHORT,
     (("zookeeper", "broker"), STOP),

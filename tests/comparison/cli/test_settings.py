@@ -16,9 +16,7 @@ from tests.support.commands.called import output_of
 
 
 def test_list_has_every_setting_under_its_part_in_80_columns() -> None:
-    lines = output_of(
-        settings,
-    ).splitlines()
+    lines = output_of(settings).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.partition(" (")[0] for line in lines if line and not line.startswith(" ")] == [
         "zookeeper members",

@@ -99,16 +99,8 @@ LOCAL: set[Leaf] = {
     *(
         (name,)
         for name in (
-            "scenarios",
-            "settings",
-            "report",
-            "diff",
-            "diagram",
-            "trace",
-            "describe",
-            "assign",
-            "choose",
-            "completion",
+            *("scenarios", "settings", "report", "diff", "diagram", "trace", "describe", "assign"),
+            *("choose", "completion"),
         )
     ),
     ("broker", "status"),

@@ -12,18 +12,13 @@ import pytest
 from comparison.exits import Exit
 from kernel.platform.ports import free_ports
 from kernel.waiting import wait_until
-from tests.support.commands.terminals import Terminals
+from tests.support.commands.terminals import Terminals, beside_servers
 
 
 @pytest.fixture(scope="module")
 def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
-    terminals = Terminals(tmp_path_factory.mktemp("topics"))
-    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
-    assert started.returncode == 0, started.stderr
-    broker = terminals.run("broker", "--detach", "--port", "0")
-    assert broker.returncode == 0, broker.stderr
-    yield terminals
-    terminals.close()
+    with beside_servers(tmp_path_factory.mktemp("topics")) as terminals:
+        yield terminals
 
 
 def test_a_topic_is_created_listed_described_and_deleted(terminals: Terminals) -> None:

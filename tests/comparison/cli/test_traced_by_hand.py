@@ -11,22 +11,15 @@ import pytest
 
 from comparison.exits import Exit
 from kernel.waiting import wait_until
-from tests.support.commands.terminals import Terminals
+from tests.support.commands.terminals import Terminals, beside_servers
 from tests.support.runs.seen_runs import analysed_inline
 
 
 @pytest.fixture
 def terminals(tmp_path: Path) -> Iterator[Terminals]:
-    terminals = Terminals(tmp_path)
-    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
-    assert started.returncode == 0, started.stderr
-    broker = terminals.run(
-        *("broker", "--detach", "--port", "0", "--trace", "mine"),
-        *("--set", "num.partitions=4", "--set", "group.initial.rebalance.delay.ms=0"),
-    )
-    assert broker.returncode == 0, broker.stderr
-    yield terminals
-    terminals.close()
+    quick = ("--set", "num.partitions=4", "--set", "group.initial.rebalance.delay.ms=0")
+    with beside_servers(tmp_path, "--trace", "mine", *quick) as terminals:
+        yield terminals
 
 
 def delivered(output: Path) -> int:

@@ -16,24 +16,17 @@ from comparison.exits import Exit
 from comparison.group_readers.columns import GroupSeen, Keeper, Part, PartitionRow
 from kernel.values import TopicPartition
 from kernel.waiting import wait_until
-from tests.support.commands.terminals import Terminals
+from tests.support.commands.terminals import Terminals, beside_servers
 
 RESET = {"zookeeper": "smallest", "server": "earliest", "eager": "earliest", "static": "earliest"}
 
 
 @pytest.fixture(scope="module")
 def terminals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminals]:
-    terminals = Terminals(tmp_path_factory.mktemp("watched"))
-    started = terminals.run("zookeeper", "start", "--detach", "--port", "0")
-    assert started.returncode == 0, started.stderr
-    broker = terminals.run(
-        *("broker", "--detach", "--port", "0"),
-        *("--set", "num.partitions=2", "--set", "group.initial.rebalance.delay.ms=0"),
-    )
-    assert broker.returncode == 0, broker.stderr
-    assert terminals.run("produce", "--topic", "t", "--count", "4", "--rate", "1000").returncode == 0
-    yield terminals
-    terminals.close()
+    quick = ("--set", "num.partitions=2", "--set", "group.initial.rebalance.delay.ms=0")
+    with beside_servers(tmp_path_factory.mktemp("watched"), *quick) as terminals:
+        assert terminals.run("produce", "--topic", "t", "--count", "4", "--rate", "1000").returncode == 0
+        yield terminals
 
 
 def once(terminals: Terminals, group: str) -> dict[str, Any]:

@@ -70,10 +70,7 @@ def test_a_run_that_failed_while_a_fault_was_in_effect_is_unknown(tmp_path: Path
     ("more", "check"),
     [
         (named(400, "g_m1", 2), "never two owners"),
-        (
-            e(400, "runner", "process_ended", target="m2", how="itself", code=3),
-            "no process ends by itself",
-        ),
+        (e(400, "runner", "process_ended", target="m2", how="itself", code=3), "no process ends by itself"),
         (e(400, "broker-1", "offset_written", **NAMED, offset=3, by="g_m2", epoch=2), "no offset moved back"),
     ],
 )

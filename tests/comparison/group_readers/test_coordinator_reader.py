@@ -55,10 +55,7 @@ async def test_members_owners_and_committed_offsets_are_the_coordinators(
             seen = await reader.read()
             (member,) = seen.members
             assert (member.client, member.owned) == ("client", tuple(T))
-            assert [(row.partition, row.current, row.end) for row in seen.partitions] == [
-                (T[0], 0, 0),
-                (T[1], None, 0),
-            ]
+            assert [(row.partition, row.current, row.end) for row in seen.partitions] == [(T[0], 0, 0), (T[1], None, 0)]
             assert seen.coordinator == f"{address[0]}:{address[1]} ({broker.address.node_id})"
             assert seen.strategy == "range"
         finally:

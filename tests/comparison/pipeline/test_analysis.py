@@ -27,20 +27,8 @@ if TYPE_CHECKING:
 
 #: Figures that go by the same name in the truth of a synthetic run and among the metrics.
 SYNTHETIC_COUNTS = (
-    "duplicates",
-    "lost",
-    "delivered",
-    "out_of_order",
-    "stale_deliveries",
-    "commits",
-    "stale_writes",
-    "moved_back",
-    "moved_back_records",
-    "started_behind",
-    "final_read",
-    "final_behind",
-    "final_beyond",
-    "rebalances",
+    *("duplicates", "lost", "delivered", "out_of_order", "stale_deliveries", "commits", "stale_writes", "moved_back"),
+    *("moved_back_records", "started_behind", "final_read", "final_behind", "final_beyond", "rebalances"),
 )
 
 PARAMETERS = {"members": 2, "partitions": 2, "topics": 1, "streams": 1, "brokers": 1, "rate": 10, "preset": "p"}
@@ -108,12 +96,7 @@ def test_zombie_is_found_from_the_files_to_the_verdict(spark: SparkSession, tmp_
     (found,) = result.runs
     assert reports
     assert found.path == str(folder)
-    assert (found.scenario, found.design, found.outcome, found.seed) == (
-        "pause",
-        "zookeeper",
-        "complete",
-        1,
-    )
+    assert (found.scenario, found.design, found.outcome, found.seed) == ("pause", "zookeeper", "complete", 1)
     assert found.parameters == PARAMETERS
     expected = {
         "double_owned_partition_s": 1.088,  # m2 from 3112 on, m1 until 4200

@@ -128,10 +128,7 @@ def event(process: str, kind: str, **fields: Any) -> Callable[[Path], None]:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "null in the header": (
-        header_field('"seed":1', '"seed":null'),
-        "bad/trace/m1.jsonl:1: no header (seed is null)",
-    ),
+    "null in the header": (header_field('"seed":1', '"seed":null'), "bad/trace/m1.jsonl:1: no header (seed is null)"),
     "text for a number": (
         header_field('"pid":', '"pid":"p","x":'),
         "bad/trace/m1.jsonl:1: no header (pid should be int, is str)",
@@ -140,10 +137,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         header_field('"monotonic_ns":', '"monotonic_ns":9223372036854775807,"x":'),
         "bad/trace/m1.jsonl:1: no header (monotonic_ns is not a possible time)",
     ),
-    "clock of another age": (
-        use_another_clock,
-        "bad/trace/m1.jsonl:1: impossible time (its clock is ",
-    ),
+    "clock of another age": (use_another_clock, "bad/trace/m1.jsonl:1: impossible time (its clock is "),
     "time near 2^63": (
         field("m1.jsonl", 3, '"ns":', '"ns":9223372036854775807,"x":'),
         "bad/trace/m1.jsonl:3: impossible time (ns is not a possible time)",
@@ -188,10 +182,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         header_field('"role":"member"', '"role":"MEMBER"'),
         "bad/trace/m1.jsonl:1: no header (role is not member, broker, ",
     ),
-    "folder": (
-        lambda trace: (trace / "m3.jsonl").mkdir(),
-        "bad/trace/m3.jsonl: unreadable file (not a regular file)",
-    ),
+    "folder": (lambda trace: (trace / "m3.jsonl").mkdir(), "bad/trace/m3.jsonl: unreadable file (not a regular file)"),
     "looping links": (loop, "bad/trace/loop.jsonl: unreadable file (Too many levels of symbolic links)"),
     "nesting": (
         lambda trace: insert(trace / "m1.jsonl", 3, b"[" * 10_000 + b"]" * 10_000),
@@ -205,10 +196,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda trace: insert(trace / "m1.jsonl", 3, b"x" * (LINE_BYTES_MAX + 5)),
         "bad/trace/m1.jsonl:3: line too long (longer than 16777216 bytes)",
     ),
-    "not UTF-8": (
-        append_bad_text,
-        "bad/trace/m1.jsonl:3: not JSON",
-    ),
+    "not UTF-8": (append_bad_text, "bad/trace/m1.jsonl:3: not JSON"),
     "file name that is not UTF-8": (of_foreign_name, "bad: m\ufffd.jsonl is not in the list of run.json"),
     "parameters of the wrong type": (
         field("runner.jsonl", 2, '"partitions":2', '"partitions":"two"'),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from comparison.pipeline.analysis import Again, analyze
 from comparison.pipeline.compaction import SMALL_MAX
 from comparison.pipeline.generated.runs import write_synthetic_runs
-from tests.comparison.pipeline.test_remembered import rows
+from tests.comparison.pipeline.stored_runs import rows
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:

@@ -195,14 +195,7 @@ def test_groups_on_one_topic_are_independent(tmp_path: Path) -> None:
     run = found_in(tmp_path / "run", [*BEGUN, *G, *H, *CHANGED, *load, *of_g, *of_h, *moved, *ENDED])
     assert run.groups == ["g", "h"]
     assert outcomes(run) == dict.fromkeys(
-        (
-            "no record lost",
-            "settles",
-            "no offset moved back",
-            "no stale write",
-            "never owned by two members",
-        ),
-        EXPECTED,
+        ("no record lost", "settles", "no offset moved back", "no stale write", "never owned by two members"), EXPECTED
     )
     figures = ("commits", "delivered", "duplicates", "two_delivering_partition_s", "stale_deliveries", "started_behind")
     assert [run.metrics[name] for name in figures] == [200, 2_000, 0, 0, 0, 0]

@@ -74,10 +74,7 @@ def test_gaps_and_duplicates_are_counted_by_number() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
-    [
-        ([(0, 1), (500, 0)], (300, 200, 500)),
-        ([(0, 1), (500, 3), (600, 1)], (700 + 2 * 100, 600, 900)),
-    ],
+    [([(0, 1), (500, 0)], (300, 200, 500)), ([(0, 1), (500, 3), (600, 1)], (700 + 2 * 100, 600, 900))],
     ids=["as long as the topic is wanted", "one gap where the topic goes on being wanted"],
 )
 def test_unowned_time_lasts(wanted: list[tuple[int, int]], expected: tuple[int, int, int]) -> None:
@@ -94,8 +91,7 @@ def stale_delivered(*events: Event, tolerance_ms: int = 1) -> int:
 
 
 @pytest.mark.parametrize(
-    ("tolerance_ms", "at_ms", "records"),
-    [(1, 100, 0), (1, 101, 10), (1, 100.999, 0), (50, 149, 0), (50, 150, 10)],
+    ("tolerance_ms", "at_ms", "records"), [(1, 100, 0), (1, 101, 10), (1, 100.999, 0), (50, 149, 0), (50, 150, 10)]
 )
 def test_delivery_is_stale_beyond_the_tolerance(tolerance_ms: int, at_ms: float, records: int) -> None:
     events = [named(0, "m1"), named(100, "m2"), polled(at_ms, "m1", 0, 9)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
@@ -20,10 +19,11 @@ from comparison.pipeline.bronze.chunks import parts_of
 from comparison.pipeline.bronze.kinds import RUN_COLUMNS
 from comparison.pipeline.bronze.runs import TraceRun, find_runs
 from comparison.pipeline.carried import READ, Carried, carry
-from comparison.pipeline.generated.runs import Faults, write_synthetic, write_synthetic_runs
+from comparison.pipeline.generated.runs import write_synthetic
 from comparison.pipeline.published import PARTS
 from comparison.pipeline.remembered import NOTHING_KNOWN, ReadParts, fingerprint, recall, remember
 from comparison.results.result import Result, formatted
+from tests.comparison.pipeline.stored_runs import rows, two_runs
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -32,29 +32,13 @@ if TYPE_CHECKING:
     from comparison.pipeline.reading import PartOfTraces
     from comparison.pipeline.stages import PartOfEvents
 
-FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
 SPARK = cast("SparkSession", InlineSpark(1))
 ALL = 1 << 40
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[TraceRun]:
-    folder = tmp_path / "runs"
-    write_synthetic_runs(folder, runs=2, events_min=600, members=3, partitions=4, faults=FAULTS)
-    damaged = folder / "run-00001" / "trace" / "m1.jsonl"
-    lines = damaged.read_bytes().splitlines(keepends=True)
-    damaged.write_bytes(b"".join([*lines[:5], b"garbage\n", *lines[7:]]))
-    (folder / "run-00000" / "trace" / "empty.jsonl").touch()
-    return find_runs([folder])
-
-
-def rows(folder: Path) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
-    for path in folder.rglob("*.parquet"):
-        name = path.parent.relative_to(folder).as_posix()
-        table = pq.read_table(path, partitioning=None)
-        found.setdefault(name, Counter()).update(map(str, table.to_pylist()))
-    return found
+    return find_runs([two_runs(tmp_path / "runs")])
 
 
 def fingerprints(runs: list[TraceRun]) -> list[str]:
@@ -168,15 +152,7 @@ def name_alike(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "read"),
-    [
-        (change, 1),
-        (add_a_file, 1),
-        (list_a_file, 1),
-        (remove, 0),
-        (remove_trace, 0),
-        (precede, 1),
-        (follow, 1),
-    ],
+    [(change, 1), (add_a_file, 1), (list_a_file, 1), (remove, 0), (remove_trace, 0), (precede, 1), (follow, 1)],
 )
 def test_only_what_has_changed_is_read_and_everything_is_as_from_scratch(
     runs: list[TraceRun], tmp_path: Path, counts: Counts, happens: Callable[[Path], None], read: int
@@ -357,5 +333,5 @@ def test_tables_are_copied_where_they_cannot_be_linked(
     everyone = {run.run_id: Carried(run, is_renamed=False) for run in runs}
     held = recall(out / "tables", runs, fingerprints(runs)).held
     carry(out / "tables", tmp_path / "other", (*READ, *carried.MEASURED), everyone, held)
-    one = {name: found for name, found in rows(out / "tables").items() if name != "."}
+    one = {name: found for name, found in rows(out / "tables").items() if name}
     assert rows(tmp_path / "other") == one

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from msgspec.structs import replace
@@ -19,11 +17,11 @@ from comparison.cli.report_file import REPORT, write_report
 from comparison.pipeline import analysis, job, published
 from comparison.pipeline.analysis import NothingToAnalyse, analyze
 from comparison.pipeline.bronze.chunks import parts_of
-from comparison.pipeline.generated.runs import Faults, write_synthetic_runs
 from comparison.pipeline.published import PARTS
 from comparison.results.result import Result
-from kernel.platform.places import arrow_source, below, copy_file, exists, is_in_store, name_below, place_of
+from kernel.platform.places import below, copy_file, exists, is_in_store, name_below, place_of
 from kernel.platform.store_faults import StoreFault
+from tests.comparison.pipeline.stored_runs import rows, two_runs
 from tests.support.runs.inline_spark import InlineSpark
 
 if TYPE_CHECKING:
@@ -32,18 +30,12 @@ if TYPE_CHECKING:
     from kernel.platform.places import Place
 
 SPARK = cast("SparkSession", InlineSpark(2))
-FAULTS = Faults(zombies=0.5, brief=0.3, deaths=0.2, torn=1, foreign=1)
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Two runs, of which one is damaged, and what a run leaves beside its traces."""
-    folder = tmp_path / "runs"
-    write_synthetic_runs(folder, runs=2, events_min=600, members=3, partitions=4, faults=FAULTS)
-    trace = folder / "run-00001" / "trace" / "m1.jsonl"
-    lines = trace.read_bytes().splitlines(keepends=True)
-    trace.write_bytes(b"".join([*lines[:5], b"garbage\n", *lines[7:]]))
-    (folder / "run-00000" / "trace" / "empty.jsonl").touch()
+    folder = two_runs(tmp_path / "runs")
     (folder / "run-00000" / "data").mkdir()
     (folder / "run-00000" / "data" / "00000.log").write_text("records")
     return folder
@@ -54,15 +46,6 @@ def copied(folder: Path, target: Place) -> Place:
         if path.is_file():
             (target / path.relative_to(folder).as_posix()).write_bytes(path.read_bytes())
     return target
-
-
-def rows(folder: Place) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
-    for path in below(folder, "*.parquet"):
-        name = name_below(path.parent, folder)
-        table = pq.read_table(**arrow_source(path), partitioning=None)
-        found.setdefault(name, Counter()).update(map(str, table.to_pylist()))
-    return found
 
 
 def contents(folder: Place) -> dict[str, bytes]:

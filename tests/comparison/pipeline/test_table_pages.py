@@ -23,17 +23,10 @@ from docs.examples.moved_back import moved_back
 from docs.examples.owned_twice import owned_twice
 from docs.generators import columns
 from docs.generators.pages import DOCS
-from docs.generators.table_pages import (
-    RUN_NAMES,
-    SWEEP_TABLES,
-    TABLES,
-    TABLES_PAGE,
-    tables_page,
-    trace_page,
-)
+from docs.generators.table_pages import RUN_NAMES, SWEEP_TABLES, TABLES, TABLES_PAGE, tables_page, trace_page
 from kernel.trace.events import KINDS
 from tests.comparison.pipeline.test_analysis import PAUSE
-from tests.support.runs.seen_runs import analysed_inline, write_cut
+from tests.support.runs.seen_runs import analysed_cut, analysed_inline
 from tests.support.trace.traces import e, write_run
 
 if TYPE_CHECKING:
@@ -103,8 +96,7 @@ def test_the_unit_of_a_metric_is_in_its_name_or_in_its_meaning() -> None:
 
 
 def test_what_is_null_in_a_table_is_explained(folder: Path, tmp_path: Path) -> None:
-    write_cut(tmp_path)
-    analysed_inline(tmp_path)
+    analysed_cut(tmp_path)
     seen, silent = set(), set()
     for tables in (folder / "tables", tmp_path / "tables"):
         for name, table in TABLES.items():

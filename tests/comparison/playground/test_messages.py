@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -61,15 +59,11 @@ def test_an_interval_that_ended_long_ago_is_forgotten_and_an_open_one_kept():
     assert all(each.to_ms is None for each in kept)
 
 
-def test_a_recorded_game_plays_itself_and_remembers_commands():
+async def test_a_recorded_game_plays_itself_and_remembers_commands():
     game = RecordedGame(example())
 
-    async def watch():
-        received = [item async for item in game.subscribe()]
-        assert (await game.command(commands.Stop())).accepted
-        return received
-
-    received = asyncio.run(watch())
+    received = [item async for item in game.subscribe()]
+    assert (await game.command(commands.Stop())).accepted
     assert isinstance(received[0], messages.Snapshot)
     assert received[-1].seq == game.snapshot().seq
     assert game.commands == [commands.Stop()]

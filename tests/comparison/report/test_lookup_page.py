@@ -9,17 +9,7 @@ import pytest
 
 from comparison.cli.coordinating import coordinator
 from coordinator.groups.placement import partition_of
-from docs.generators.lookup_page import (
-    COMMAND,
-    EXAMPLE,
-    NAMES,
-    PAGE,
-    PARTITIONS,
-    TRAP,
-    java_abs,
-    java_remainder,
-    ways,
-)
+from docs.generators.lookup_page import COMMAND, EXAMPLE, NAMES, PAGE, PARTITIONS, TRAP, java_abs, java_remainder, ways
 from kernel.errors import UserError
 from kernel.java_hash import INT_MIN, java_hash
 from tests.coordinator.groups.test_placement import VECTORS

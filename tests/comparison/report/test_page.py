@@ -157,13 +157,7 @@ def test_settings_topics_and_formulas_cannot_inject_markup_into_the_page() -> No
     parameters = {"members": quoted, "preset": quoted, "warnings": [quoted], "rate": 5}
     overlap = Overlap(view="believed", topic=quoted, partition=0, from_ms=1.0, until_ms=2.0, owners=[quoted])
     count = Counted(what=quoted, measured=1, model=2, formula=quoted)
-    found = run(
-        "join",
-        "eager",
-        parameters=parameters,
-        overlaps=[overlap],
-        changes=[change(quoted, counted=[count])],
-    )
+    found = run("join", "eager", parameters=parameters, overlaps=[overlap], changes=[change(quoted, counted=[count])])
     shown = _Reader(page(compose([found])))
     assert shown.loads == ["script"]
     assert shown.open == []

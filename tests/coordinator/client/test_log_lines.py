@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from pathlib import Path
 
@@ -38,10 +37,10 @@ Member M sending LeaveGroup request to coordinator 127.0.0.1:P (id: 2147483646 r
 LOADING = "(Re-)joining group\nJoinGroup failed: COORDINATOR_LOAD_IN_PROGRESS\n"
 
 
-def test_joining_and_leaving_are_logged_as_by_the_java_consumer(
+async def test_joining_and_leaving_are_logged_as_by_the_java_consumer(
     chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run() -> tuple[str, int]:
+    with caplog.at_level(logging.INFO, logger="coordinator"):
         async with running_broker(chroot, tmp_path, mount=(mount,)) as broker:
             await create_topics(broker, {"orders": 3})
             host, port = broker.address.host, broker.address.port
@@ -59,10 +58,6 @@ def test_joining_and_leaving_are_logged_as_by_the_java_consumer(
             await until(owning, 30, "an assignment")
             (member,) = consumer.member_ids
             await consumer.close()
-            return member, port
-
-    with caplog.at_level(logging.INFO, logger="coordinator"):
-        member, port = asyncio.run(run())
     prefix = "[Consumer clientId=g-0, groupId=g] "
     said = "".join(f"{text.removeprefix(prefix)}\n" for text in caplog.messages if text.startswith(prefix))
     said = said.replace(LOADING, "").replace(member, "M").replace(f":{port} ", ":P ")

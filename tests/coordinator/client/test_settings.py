@@ -46,12 +46,7 @@ def test_strategies_are_named_as_in_java_and_once_each() -> None:
 
 @pytest.mark.parametrize(
     ("strategies", "cooperative"),
-    [
-        ("range", False),
-        ("range,cooperative-sticky", False),
-        ("cooperative-sticky", True),
-        ("delayed", True),
-    ],
+    [("range", False), ("range,cooperative-sticky", False), ("cooperative-sticky", True), ("delayed", True)],
 )
 def test_one_eager_strategy_makes_the_member_eager(strategies: str, cooperative: bool) -> None:
     assert config(partition_assignment_strategy=strategies).member.cooperative is cooperative

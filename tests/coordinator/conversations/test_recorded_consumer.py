@@ -17,16 +17,9 @@ from tests.support.time.virtual_time import run_virtually
 RECORDINGS = {
     name: recording(name)
     for name in (
-        "consumer",
-        "consumer_further",
-        "consumer_admin",
-        "consumer_topics",
-        "consumer_patterns",
-        "consumer_patterns_paused",
-        "consumer_many",
-        "consumer_mixed",
-        "consumer_mixed_disabled",
-        "consumer_mixed_small",
+        *("consumer", "consumer_further", "consumer_admin", "consumer_topics", "consumer_patterns"),
+        *("consumer_patterns_paused", "consumer_many", "consumer_mixed"),
+        *("consumer_mixed_disabled", "consumer_mixed_small"),
     )
 }
 

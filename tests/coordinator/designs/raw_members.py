@@ -87,13 +87,7 @@ class RawMember:
 
     async def ask(self, **fields: object) -> CommandAnswer:
         """One AwaitCommand. Raises `Unavailable`."""
-        asked = {
-            "generation": self.generation,
-            "stopped": self.stopped,
-            "topics": self.topics,
-            "wait_ms": 0,
-            **fields,
-        }
+        asked = {"generation": self.generation, "stopped": self.stopped, "topics": self.topics, "wait_ms": 0, **fields}
         command = AwaitCommand(group_id=GROUP, member_id=self.id, **asked)  # type: ignore[arg-type]
         connection = await self.coordinator(Api.AwaitCommand)
         return read_command_answer(await connection.call(Api.AwaitCommand, await_body(command)))
@@ -144,11 +138,7 @@ class RawMember:
 
 @asynccontextmanager
 async def raw_member(
-    zookeeper: str,
-    bootstrap: Sequence[tuple[str, int]],
-    member_id: str,
-    *,
-    wait_ms: int = 5_000,
+    zookeeper: str, bootstrap: Sequence[tuple[str, int]], member_id: str, *, wait_ms: int = 5_000
 ) -> AsyncIterator[RawMember]:
     """A registered member; the end of the block closes its session."""
     async with opened(zookeeper) as session:

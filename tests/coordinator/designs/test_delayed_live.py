@@ -68,10 +68,7 @@ def name(member: Running) -> str:
 
 
 def member_of(bootstrap: str) -> Running:
-    settings = {
-        "partition.assignment.strategy": "delayed",
-        "scheduled.rebalance.max.delay.ms": str(DELAY_MS),
-    }
+    settings = {"partition.assignment.strategy": "delayed", "scheduled.rebalance.max.delay.ms": str(DELAY_MS)}
     return eager(bootstrap, settings=settings)
 
 

@@ -71,8 +71,9 @@ def watches(zookeeper: EmbeddedZooKeeper) -> tuple[int, list[str]]:
     return read_counters(host, int(port), timeout_s=30).watch_count - len(of_data), of_group
 
 
-def test_two_members_share_and_only_the_coordinator_watches(tmp_path: Path) -> None:
-    async def test(zookeeper: EmbeddedZooKeeper) -> None:
+async def test_two_members_share_and_only_the_coordinator_watches(tmp_path: Path) -> None:
+    # Of its own: on a shared one, sessions of earlier tests may end meanwhile.
+    with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
         chroot = zookeeper.connect_string
         tracer = ListTracer(process="broker-1")
         settings = {"group.server.rebalance.timeout.ms": "10000"}
@@ -110,13 +111,10 @@ def test_two_members_share_and_only_the_coordinator_watches(tmp_path: Path) -> N
             reads = [(e["op"], e["path"]) for e in tracer.of("zk_op") if e["step"] == "server-ids"]
             assert reads.count(("getData", f"/consumers/{GROUP}/ids/a")) == 1
 
-    # Of its own: on a shared one, sessions of earlier tests may end meanwhile.
-    with EmbeddedZooKeeper(tmp_path / "zookeeper") as zookeeper:
-        asyncio.run(test(zookeeper))
 
-
-def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: str, tmp_path: Path) -> None:
-    async def test() -> None:
+async def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: str, tmp_path: Path) -> None:
+    with ZooKeeperProxy(chroot) as one, ZooKeeperProxy(chroot) as other:
+        links = (one, other)
         async with (
             coordinator_child(links[0].connect_string, tmp_path, 1, 30_000) as (first, first_port),
             coordinator_child(links[1].connect_string, tmp_path, 2, 30_000) as (second, second_port),
@@ -147,10 +145,6 @@ def test_a_killed_coordinators_successor_goes_on_in_the_same_generation(chroot: 
                     await asyncio.gather(*(member.running(generation + 1) for member in (a, b, c)))
                     offsets = {**a.offsets, **b.offsets, **c.offsets}
                     assert {tp: offsets[tp] for tp in had} == dict.fromkeys(had, 9)
-
-    with ZooKeeperProxy(chroot) as one, ZooKeeperProxy(chroot) as other:
-        links = (one, other)
-        asyncio.run(test())
 
 
 async def test_another_strategy_needs_a_restart_of_the_coordinator(chroot: str, tmp_path: Path) -> None:

@@ -128,9 +128,7 @@ async def responses_while_moving(brokers: Brokers, node_id: int, groups: Sequenc
     answered: dict[str, list[str]] = {}
     names = _one_each([group.id for group in groups])
     try:
-        await asyncio.gather(
-            *(_asked(connection, group, answered) for group in groups if group.id in names),
-        )
+        await asyncio.gather(*(_asked(connection, group, answered) for group in groups if group.id in names))
     finally:
         connection.close()
     return answered

@@ -50,11 +50,7 @@ SESSION_MS = 1_000
 
 def commit(group: str, offset: int = 5) -> dict[str, Any]:
     partitions = [{"partition_index": 0, "committed_offset": offset}]
-    return {
-        "group_id": group,
-        "generation_id_or_member_epoch": -1,
-        "topics": [{"name": "t", "partitions": partitions}],
-    }
+    return {"group_id": group, "generation_id_or_member_epoch": -1, "topics": [{"name": "t", "partitions": partitions}]}
 
 
 def join(group: str) -> dict[str, Any]:
@@ -260,11 +256,7 @@ async def test_marker_that_fails_with_an_internal_error_stops_the_partition(
         given = await connection.call(
             Api.InitProducerId, 4, transactional_id=SICK, transaction_timeout=60_000, producer_id=-1, producer_epoch=-1
         )
-        producer = {
-            "transactional_id": SICK,
-            "producer_id": given.producer_id,
-            "producer_epoch": given.producer_epoch,
-        }
+        producer = {"transactional_id": SICK, "producer_id": given.producer_id, "producer_epoch": given.producer_epoch}
         await connection.call(Api.AddOffsetsToTxn, 3, **producer, group_id=SOUND)
         ended = await connection.call(Api.EndTxn, 3, **producer, committed=True)
         assert ended.error_code is ErrorCode.none, "it was decided, and is stored"

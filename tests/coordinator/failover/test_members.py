@@ -37,9 +37,7 @@ async def test_members_of_every_kind_find_the_next_coordinator_and_keep_their_pa
         members: list[Running | StockMember] = [ours, *stock]
         everything = partitions_of("shared", PARTITIONS)
         await until(
-            lambda: [len(m.owned) for m in members] == [2] * 4,
-            60,
-            lambda: f"two each: {[m.owned for m in members]}",
+            lambda: [len(m.owned) for m in members] == [2] * 4, 60, lambda: f"two each: {[m.owned for m in members]}"
         )
         assert frozenset().union(*(m.owned for m in members)) == everything
         had = [member.owned for member in members]

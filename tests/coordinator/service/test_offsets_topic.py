@@ -208,7 +208,7 @@ def test_stock_consumers_read_the_topic(chroot: str, tmp_path: Path, read: Any) 
 
 # DeleteTopics of `__consumer_offsets` is allowed, as by real 3.9.1 and 4.1.1: groups lose their offsets and go on.
 
-WAIT_S = 10
+WAIT_S = 60
 
 
 async def test_groups_can_commit_after_their_topic_was_deleted(chroot: str, tmp_path: Path) -> None:

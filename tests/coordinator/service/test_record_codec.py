@@ -75,8 +75,7 @@ def test_record_of_a_real_broker_is_read_and_written_again_byte_for_byte(key, va
 
 
 @pytest.mark.parametrize(
-    ("key", "written"),
-    [(OffsetKey("g", "t", 3), "000100016700017400000003"), (GroupKey("g"), "0002000167")],
+    ("key", "written"), [(OffsetKey("g", "t", 3), "000100016700017400000003"), (GroupKey("g"), "0002000167")]
 )
 def test_tombstone_has_the_records_key_and_no_value(key, written):
     assert encode((key, None)) == (bytes.fromhex(written), None)

@@ -201,10 +201,7 @@ async def test_transactions_are_refused_by_a_broker_that_does_not_lead_their_par
 async def test_markers_are_accepted_only_for_led_partitions(virtual_clock):
     async with playing(virtual_clock) as (coordinator, _):
         connection = await coordinator.connect("broker")
-        topics = [
-            {"name": OFFSETS_TOPIC, "partition_indexes": [0, 9]},
-            {"name": "t", "partition_indexes": [0, 1]},
-        ]
+        topics = [{"name": OFFSETS_TOPIC, "partition_indexes": [0, 9]}, {"name": "t", "partition_indexes": [0, 1]}]
         marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0}
         answer = await connection.call(Api.WriteTxnMarkers, 1, markers=[marker | {"topics": topics}])
         offsets, data = answer.markers[0].topics

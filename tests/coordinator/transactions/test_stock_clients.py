@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +21,7 @@ from kernel.waiting import wait_until
 from tests.coordinator.transactions.transactional import read
 from tests.support.brokers.live import broker_thread
 from tests.support.consumers.consuming import producing
+from tests.support.stock.conversation import heard, stock_client
 from tests.support.stock.transactions import CLIENTS
 
 #: Each client's error after a later incarnation has taken its transactional id.
@@ -33,25 +32,7 @@ FENCING = {
     "read_uncommitted": ["of the zombie", "of its successor", "end"],
 }
 RECORDS = 10
-
-
-@contextmanager
-def child(story: str, client: str, bootstrap: str, name: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.support.stock.transactions", story, client, bootstrap, name]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def heard(process: subprocess.Popen[str]) -> Any:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    line = process.stdout.readline()
-    assert line, f"the client ended: {process.stderr.read()[-2000:]}"
-    return json.loads(line)
+child = partial(stock_client, "transactions")
 
 
 def test_stock_clients_commit_abort_fence_and_read_each_other(chroot: str, tmp_path: Path):

@@ -199,11 +199,7 @@ def test_group_for_which_kafkas_leader_moves_partitions_in_a_circle_gets_an_answ
     monkeypatch.setattr(GeneralAssignment, "_move", lambda *a: moves.append(a) or move(*a))
     sizes = {"t0": 6, "t1": 18, "t2": 1, "t3": 57}
     group = {
-        "m0": member(
-            "t2",
-            "t0p5 t3p28 t3p31 t3p33 t3p39 t3p32 t3p41 t3p43 t3p50 t3p12 t3p18 t3p21 t3p47",
-            1,
-        ),
+        "m0": member("t2", "t0p5 t3p28 t3p31 t3p33 t3p39 t3p32 t3p41 t3p43 t3p50 t3p12 t3p18 t3p21 t3p47", 1),
         "m1": member("t1", "", 3),
         "m2": member("t1 t0 t3", "t0p1 t0p4 t1p3 t1p6 t1p11 t1p17", 3),
         "m3": member("t3 t1", "t3p30 t3p49 t1p5", 1),

@@ -22,12 +22,7 @@ OF_64 += [1424, 1446, 1468, 1501, 1523, 1545, 1567, 1589, 1600, 1622, 1644, 1666
 
 
 @pytest.mark.parametrize(
-    ("count", "expected"),
-    [
-        (10, list(range(10))),
-        (11, [3, 0, 1, 2, *range(4, 11)]),
-        (16, [3, 0, 1, 2, *range(4, 16)]),
-    ],
+    ("count", "expected"), [(10, list(range(10))), (11, [3, 0, 1, 2, *range(4, 11)]), (16, [3, 0, 1, 2, *range(4, 16)])]
 )
 def test_table_doubles_twice_before_a_bucket_becomes_a_tree_with_its_root_in_front(count, expected):
     assert texts_in_hash_order(ONE_HASH[:count]) == [ONE_HASH[n] for n in expected]

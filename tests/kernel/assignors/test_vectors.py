@@ -20,128 +20,51 @@ def assigned(strategy, sizes, topics_of, instances=None):
     return {member: " ".join(f"{tp.topic}p{tp.partition}" for tp in sorted(answer[member])) for member in answer}
 
 
-#: (the reference's name, strategy, partitions per topic, topics per member, expected)
-VECTORS = [
-    (
-        "000-a",
-        "range",
-        {"t1": 4},
-        dict.fromkeys(("c0", "c1", "c2"), "t1"),
-        {"c0": "t1p0 t1p1", "c1": "t1p2", "c2": "t1p3"},
-    ),
-    (
-        "000-b",
-        "range",
-        {"t1": 4, "t2": 4},
-        dict.fromkeys(("c0", "c1", "c2"), "t1 t2"),
-        {"c0": "t1p0 t1p1 t2p0 t2p1", "c1": "t1p2 t2p2", "c2": "t1p3 t2p3"},
-    ),
-    (
-        "003-a",
-        "range",
-        {"t0": 4, "t1": 4},
-        {"C0": "t0 t1", "C1": "t0 t1"},
-        {"C0": "t0p0 t0p1 t1p0 t1p1", "C1": "t0p2 t0p3 t1p2 t1p3"},
-    ),
-    (
-        "003-b",
-        "range",
-        {"t0": 3, "t1": 3},
-        {"C0": "t0 t1", "C1": "t0 t1"},
-        {"C0": "t0p0 t0p1 t1p0 t1p1", "C1": "t0p2 t1p2"},
-    ),
-    ("001-c", "range", {"t": 5}, {"C0": "t", "C1": "t"}, {"C0": "tp0 tp1 tp2", "C1": "tp3 tp4"}),
-    ("001-d", "range", {"t": 4}, {"C0": "t", "C1": "t"}, {"C0": "tp0 tp1", "C1": "tp2 tp3"}),
-    (
-        "001-e",
-        "roundrobin",
-        {"t0": 3, "t1": 3},
-        {"C0": "t0 t1", "C1": "t0 t1"},
-        {"C0": "t0p0 t0p2 t1p1", "C1": "t0p1 t1p0 t1p2"},
-    ),
-    (
-        "001-f",
-        "roundrobin",
-        {"t0": 1, "t1": 2, "t2": 3},
-        {"C0": "t0", "C1": "t0 t1", "C2": "t0 t1 t2"},
-        {"C0": "t0p0", "C1": "t1p0", "C2": "t1p1 t2p0 t2p1 t2p2"},
-    ),
-    ("001-g", "roundrobin", {"t": 5}, {"C0": "t", "C1": "t"}, {"C0": "tp0 tp2 tp4", "C1": "tp1 tp3"}),
-    (
-        "001-h",
-        "roundrobin",
-        {"T0": 3, "T1": 2, "T2": 4},
-        {"C0": "T0 T1", "C1": "T1 T2", "C2": "T2 T0"},
-        {"C0": "T0p0 T0p2 T1p1", "C1": "T1p0 T2p0 T2p2", "C2": "T0p1 T2p1 T2p3"},
-    ),
-    (
-        "001-h-range",
-        "range",
-        {"T0": 3, "T1": 2, "T2": 4},
-        {"C0": "T0 T1", "C1": "T1 T2", "C2": "T2 T0"},
-        {"C0": "T0p0 T0p1 T1p0", "C1": "T1p1 T2p0 T2p1", "C2": "T0p2 T2p2 T2p3"},
-    ),
-    (
-        "000-i",
-        "roundrobin",
-        {"t0": 3, "t1": 3},
-        dict.fromkeys(("C0", "C1", "C2"), "t0 t1"),
-        {f"C{i}": f"t0p{i} t1p{i}" for i in range(3)},
-    ),
-    (
-        "000-j",
-        "roundrobin",
-        {"t0": 3, "t1": 3},
-        dict.fromkeys(("C5", "C3", "C4"), "t0 t1"),
-        {"C3": "t0p0 t1p0", "C4": "t0p1 t1p1", "C5": "t0p2 t1p2"},
-    ),
-    (
-        "000-l",
-        "roundrobin",
-        {f"t{i}": 2 for i in range(4)},
-        dict.fromkeys(("C0", "C1", "C2"), "t0 t1 t2 t3"),
-        {"C0": "t0p0 t1p1 t3p0", "C1": "t0p1 t2p0 t3p1", "C2": "t1p0 t2p1"},
-    ),
-    (
-        "000-m",
-        "roundrobin",
-        {f"t{i}": 2 for i in range(4)},
-        dict.fromkeys(("C0", "C2"), "t0 t1 t2 t3"),
-        {"C0": "t0p0 t1p0 t2p0 t3p0", "C2": "t0p1 t1p1 t2p1 t3p1"},
-    ),
-    (
-        "000-q",
-        "roundrobin",
-        {"t0": 1, "t1": 2, "t2": 3},
-        {"C1": "t0 t1", "C2": "t0 t1 t2"},
-        {"C1": "t0p0 t1p1", "C2": "t1p0 t2p0 t2p1 t2p2"},
-    ),
-    (
-        "002-a",
-        "range",
-        {"P": 4},
-        dict.fromkeys(("C1", "C2", "C3"), "P"),
-        {"C1": "Pp0 Pp1", "C2": "Pp2", "C3": "Pp3"},
-    ),
-    (
-        "002-a",
-        "roundrobin",
-        {"P": 4},
-        dict.fromkeys(("C1", "C2", "C3"), "P"),
-        {"C1": "Pp0 Pp3", "C2": "Pp1", "C3": "Pp2"},
-    ),
-    ("no such topic", "range", {"t": 1}, {"C0": "t gone"}, {"C0": "tp0"}),
-    ("no such topic", "roundrobin", {"t": 1, "empty": 0}, {"C0": "t gone empty"}, {"C0": "tp0"}),
-    ("nobody", "roundrobin", {"t": 1}, {}, {}),
-    ("nothing", "range", {}, {"C0": ""}, {"C0": ""}),
-    ("topics named twice", "range", {"t": 3}, {"C0": "t t", "C1": "t"}, {"C0": "tp0 tp1", "C1": "tp2"}),
-]
+#: The reference's name, strategy, partitions per topic, topics per member, expected.
+VECTORS = """
+000-a | range | t1:4 | c0 c1 c2: t1 | c0: t1p0 t1p1 / c1: t1p2 / c2: t1p3
+000-b | range | t1:4 t2:4 | c0 c1 c2: t1 t2 | c0: t1p0 t1p1 t2p0 t2p1 / c1: t1p2 t2p2 / c2: t1p3 t2p3
+003-a | range | t0:4 t1:4 | C0 C1: t0 t1 | C0: t0p0 t0p1 t1p0 t1p1 / C1: t0p2 t0p3 t1p2 t1p3
+003-b | range | t0:3 t1:3 | C0 C1: t0 t1 | C0: t0p0 t0p1 t1p0 t1p1 / C1: t0p2 t1p2
+001-c | range | t:5 | C0 C1: t | C0: tp0 tp1 tp2 / C1: tp3 tp4
+001-d | range | t:4 | C0 C1: t | C0: tp0 tp1 / C1: tp2 tp3
+001-e | roundrobin | t0:3 t1:3 | C0 C1: t0 t1 | C0: t0p0 t0p2 t1p1 / C1: t0p1 t1p0 t1p2
+001-f | roundrobin | t0:1 t1:2 t2:3 | C0: t0 / C1: t0 t1 / C2: t0 t1 t2 | C0: t0p0 / C1: t1p0 / C2: t1p1 t2p0 t2p1 t2p2
+001-g | roundrobin | t:5 | C0 C1: t | C0: tp0 tp2 tp4 / C1: tp1 tp3
+001-h | roundrobin | T0:3 T1:2 T2:4 | C0: T0 T1 / C1: T1 T2 / C2: T2 T0 \
+    | C0: T0p0 T0p2 T1p1 / C1: T1p0 T2p0 T2p2 / C2: T0p1 T2p1 T2p3
+001-h-range | range | T0:3 T1:2 T2:4 | C0: T0 T1 / C1: T1 T2 / C2: T2 T0 \
+    | C0: T0p0 T0p1 T1p0 / C1: T1p1 T2p0 T2p1 / C2: T0p2 T2p2 T2p3
+000-i | roundrobin | t0:3 t1:3 | C0 C1 C2: t0 t1 | C0: t0p0 t1p0 / C1: t0p1 t1p1 / C2: t0p2 t1p2
+000-j | roundrobin | t0:3 t1:3 | C5 C3 C4: t0 t1 | C3: t0p0 t1p0 / C4: t0p1 t1p1 / C5: t0p2 t1p2
+000-l | roundrobin | t0:2 t1:2 t2:2 t3:2 | C0 C1 C2: t0 t1 t2 t3 \
+    | C0: t0p0 t1p1 t3p0 / C1: t0p1 t2p0 t3p1 / C2: t1p0 t2p1
+000-m | roundrobin | t0:2 t1:2 t2:2 t3:2 | C0 C2: t0 t1 t2 t3 | C0: t0p0 t1p0 t2p0 t3p0 / C2: t0p1 t1p1 t2p1 t3p1
+000-q | roundrobin | t0:1 t1:2 t2:3 | C1: t0 t1 / C2: t0 t1 t2 | C1: t0p0 t1p1 / C2: t1p0 t2p0 t2p1 t2p2
+002-a | range | P:4 | C1 C2 C3: P | C1: Pp0 Pp1 / C2: Pp2 / C3: Pp3
+002-a | roundrobin | P:4 | C1 C2 C3: P | C1: Pp0 Pp3 / C2: Pp1 / C3: Pp2
+no such topic | range | t:1 | C0: t gone | C0: tp0
+no such topic | roundrobin | t:1 empty:0 | C0: t gone empty | C0: tp0
+nobody | roundrobin | t:1 |  |
+nothing | range |  | C0:  | C0:
+topics named twice | range | t:3 | C0: t t / C1: t | C0: tp0 tp1 / C1: tp2
+"""
 
 
-@pytest.mark.parametrize(
-    ("strategy", "sizes", "topics_of", "expected"),
-    [pytest.param(*rest, id=f"{name}-{rest[0]}") for name, *rest in VECTORS],
-)
+def by_member(cell: str) -> dict[str, str]:
+    """Read `a b: x / c: y`."""
+    rows = [part.partition(":") for part in cell.split(" / ") if part]
+    return {member: told.strip() for members, _, told in rows for member in members.split()}
+
+
+def vectors():
+    for row in VECTORS.strip().splitlines():
+        name, strategy, sizes, topics_of, expected = (cell.strip() for cell in row.split("|"))
+        counts = {topic: int(number) for topic, number in (each.split(":") for each in sizes.split())}
+        yield pytest.param(strategy, counts, by_member(topics_of), by_member(expected), id=f"{name}-{strategy}")
+
+
+@pytest.mark.parametrize(("strategy", "sizes", "topics_of", "expected"), [*vectors()])
 def test_assignment_equals_the_texts_example(strategy, sizes, topics_of, expected):
     assert assigned(strategy, sizes, topics_of) == expected
 

@@ -32,7 +32,7 @@ TP = TopicPartition("t", 0)
 NO_ID = {"broker.id": "-1"}
 #: So long that a test that waits for the session to time out fails.
 SESSION_MS = 60_000
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from kernel.broker.apis.offsets import OffsetHandlers
 from kernel.wire.versions import Api
 from tests.support.brokers.live import broker_thread
 from tests.support.stock.clients import CLIENTS, CODECS, PLAIN, values_of
+from tests.support.stock.conversation import heard, stock_client
 
 
 @pytest.fixture
@@ -30,10 +30,7 @@ def bootstrap(chroot: str, tmp_path: Path) -> Iterator[str]:
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Api, set[int]]:
     """The versions of the Fetch and ListOffsets requests; request this fixture before `bootstrap`."""
     seen: dict[Api, set[int]] = {Api.Fetch: set(), Api.ListOffsets: set()}
-    for handlers, name, api in (
-        (FetchHandlers, "fetch", Api.Fetch),
-        (OffsetHandlers, "list_offsets", Api.ListOffsets),
-    ):
+    for handlers, name, api in ((FetchHandlers, "fetch", Api.Fetch), (OffsetHandlers, "list_offsets", Api.ListOffsets)):
         handler = getattr(handlers, name)
 
         def spied(self: Any, context: Any, body: Any, handler: Any = handler, api: Api = api) -> Any:
@@ -44,31 +41,11 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Api, set[int]]:
     return seen
 
 
-@contextmanager
-def stock_client(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "tests.support.stock.clients", *arguments]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
-
-
-def heard(child: subprocess.Popen[str]) -> dict[str, list[str]]:
-    assert child.stdout is not None
-    assert child.stderr is not None
-    line = child.stdout.readline()
-    assert line, f"the client ended: {child.stderr.read()[-2000:]}"
-    return json.loads(line)
-
-
 def test_every_stock_client_reads_what_all_of_them_wrote(versions: dict[Api, set[int]], bootstrap: str) -> None:
     with (
-        stock_client("kafka-python", bootstrap, "stock") as python,
-        stock_client("aiokafka", bootstrap, "stock") as aio,
-        stock_client("confluent-kafka", bootstrap, "stock") as confluent,
+        stock_client("clients", "kafka-python", bootstrap, "stock") as python,
+        stock_client("clients", "aiokafka", bootstrap, "stock") as aio,
+        stock_client("clients", "confluent-kafka", bootstrap, "stock") as confluent,
     ):
         children = dict(zip(CLIENTS, (python, aio, confluent), strict=True))
         written: dict[str, list[str]] = {}
@@ -94,7 +71,7 @@ def test_every_stock_client_reads_what_all_of_them_wrote(versions: dict[Api, set
 
 
 def test_stock_admin_clients_create_grow_list_and_delete_topics(bootstrap: str) -> None:
-    with stock_client("admin", bootstrap, "a") as admin:
+    with stock_client("clients", "admin", bootstrap, "a") as admin:
         assert heard(admin) == {"partitions": [0, 1, 2, 3, 4]}
         assert heard(admin) == {"created twice": False}
         assert heard(admin) == {"left": ["stock"]}

@@ -54,10 +54,6 @@ def versions(frame: bytes, *rows: tuple[int, int, int]) -> bytes:
     return codec.encode_response(Api.ApiVersions, version, correlation_id, {"api_keys": keys})
 
 
-def run(test: Callable[[], Any]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 300))
-
-
 async def closed(connection: BrokerConnection) -> None:
     connection.close()
     await connection.wait_closed()
@@ -117,7 +113,7 @@ async def test_late_answer_closes_the_connection_with_an_error_that_names_the_wa
     assert {event.get("group") for event in last} == {"g", None}
 
 
-def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_the_timeout(unused_port: int) -> None:
+async def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_the_timeout() -> None:
     """As in Kafka's clients, which handle what they have received before they look for what is late."""
     answer_now = threading.Event()
 
@@ -133,8 +129,10 @@ def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_
             client.sendall(codec.encode_response(Api.Heartbeat, 4, correlation_id, {"error_code": 27}))
             reader.read()  # until the client has closed
 
-    async def test() -> None:
-        connection = await BrokerConnection.open("127.0.0.1", unused_port, "c")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=serve, args=(listening,), daemon=True)
+        server.start()
+        connection = await BrokerConnection.open("127.0.0.1", listening.getsockname()[1], "c")
         timed = asyncio.create_task(connection.call(Api.Heartbeat, HEARTBEAT, timeout_ms=1000))
         await asyncio.sleep(0)  # the request is sent
         answer_now.set()
@@ -145,11 +143,6 @@ def test_answer_that_arrived_in_time_counts_though_the_process_was_stopped_past_
         assert (await timed).error_code is ErrorCode.rebalance_in_progress
         assert not connection.closed
         await closed(connection)
-
-    with socket.create_server(("127.0.0.1", unused_port)) as listening:
-        server = threading.Thread(target=serve, args=(listening,))
-        server.start()
-        run(test)
         server.join(30)
 
 
@@ -260,16 +253,12 @@ async def test_receive_buffer_size_is_set():
     assert left_alone != asked_for
 
 
-def test_concurrent_calls_of_a_cluster_client_open_one_connection():
-    async def conversation():
-        server = BrokerServer({})
-        await server.start()
-        client = ClusterClient([(server.host, server.port)], "c")
-        first, second = await asyncio.gather(client.any_connection(), client.any_connection())
-        await client.close()
-        await server.stop()
-        return first, second
-
-    first, second = asyncio.run(conversation())
+async def test_concurrent_calls_of_a_cluster_client_open_one_connection():
+    server = BrokerServer({})
+    await server.start()
+    client = ClusterClient([(server.host, server.port)], "c")
+    first, second = await asyncio.gather(client.any_connection(), client.any_connection())
+    await client.close()
+    await server.stop()
     assert first is second
     assert first.closed

@@ -10,7 +10,14 @@ import pytest
 
 from kernel.errors import EnvironmentFault
 from kernel.platform.json_file import DamagedFile, json_if_readable, read_json
-from kernel.platform.whole_file import opened_to_append, own_folder, remove_folder, require_text, whole_file
+from kernel.platform.whole_file import (
+    file_of_option,
+    opened_to_append,
+    own_folder,
+    remove_folder,
+    require_text,
+    whole_file,
+)
 
 
 def test_file_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -56,6 +63,28 @@ def test_link_that_the_user_has_named_is_followed(tmp_path: Path) -> None:
         path.write_text("new")
     assert link.is_symlink()
     assert (tmp_path / "folder" / "report.html").read_text() == "new"
+
+
+def test_link_to_itself_that_the_user_has_named_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "report.html"
+    link.symlink_to("report.html")
+    with whole_file(link, named=True) as path:
+        path.write_text("new")
+    assert not link.is_symlink()
+    assert link.read_text() == "new"
+
+
+def write_for_option(path: Path) -> None:
+    with file_of_option(path, "--html") as file:
+        file.write_text("new")
+
+
+def test_file_of_an_option_that_cannot_be_written_is_named_with_the_option(tmp_path: Path) -> None:
+    for place, why in ((tmp_path, "Is a directory"), (tmp_path / "nowhere" / "x.html", "No such file or directory")):
+        with pytest.raises(EnvironmentFault) as raised:
+            write_for_option(place)
+        assert str(raised.value) == f"cannot write {place}: {why}. Choose another with --html"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_pipe_that_the_user_has_named_is_written_to_directly(tmp_path: Path) -> None:

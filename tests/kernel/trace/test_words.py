@@ -49,8 +49,7 @@ def test_unknown_word_is_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "word"),
-    [("design", "lazy"), ("role", "MEMBER"), ("implementation", "theirs"), ("clock", "sundial")],
+    ("field", "word"), [("design", "lazy"), ("role", "MEMBER"), ("implementation", "theirs"), ("clock", "sundial")]
 )
 def test_header_with_an_unknown_word_is_unusable(tmp_path: Path, field: str, word: str) -> None:
     path = tmp_path / "m1.jsonl"

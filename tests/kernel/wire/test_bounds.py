@@ -14,14 +14,7 @@ from kernel.wire.errors import MalformedFrame
 from kernel.wire.tags import TAGS_MAX, uvarint
 from kernel.wire.versions import SERVED, Api
 from tests.support.lean_child import lean_command
-from tests.support.wire.marked_frames import (
-    MESSAGES,
-    Message,
-    arrays_of,
-    marks,
-    minimal_body,
-    random_body,
-)
+from tests.support.wire.marked_frames import MESSAGES, Message, arrays_of, marks, minimal_body, random_body
 from tests.support.wire.messages import entity_of
 
 #: A Metadata request of 20 bytes that announces 4,294,967,294 topics: kio asks for 34 GB and the process is aborted.

@@ -92,12 +92,7 @@ def test_a_sync_answer_is_what_kio_writes(version, error, protocol_type, protoco
     assert form.whole(head, assignment) == by_kio(
         Api.SyncGroup,
         version,
-        {
-            "error_code": error,
-            "protocol_type": protocol_type,
-            "protocol_name": protocol_name,
-            "assignment": assignment,
-        },
+        {"error_code": error, "protocol_type": protocol_type, "protocol_name": protocol_name, "assignment": assignment},
     )
 
 

@@ -41,8 +41,8 @@ def test_session_counts_as_ended_when_a_server_confirms_it(answers: list[bytes])
                     connection.recv(4096)
                     connection.sendall(answer)
 
-        serving = threading.Thread(target=serve)
+        serving = threading.Thread(target=serve, daemon=True)
         serving.start()
-        end_session(f"127.0.0.1:{server.getsockname()[1]}", (SESSION_ID, PASSWORD), timeout_s=10)
-        serving.join(10)
+        end_session(f"127.0.0.1:{server.getsockname()[1]}", (SESSION_ID, PASSWORD), timeout_s=60)
+        serving.join(60)
         assert not serving.is_alive(), "every answer was used"

@@ -31,8 +31,7 @@ def test_path_is_parsed_only_by_its_own_parser():
 
 
 @pytest.mark.parametrize(
-    ("connect_string", "parts"),
-    [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))],
+    ("connect_string", "parts"), [("h:1", ("h:1", "")), ("h:1,i:2/a/b/", ("h:1,i:2", "/a/b")), ("h:1/", ("h:1", ""))]
 )
 def test_chroot_is_separated_from_the_servers(connect_string, parts):
     assert split_chroot(connect_string) == parts
@@ -64,8 +63,8 @@ async def test_a_missing_chroot_is_created_once_and_an_existing_one_costs_a_read
         with pytest.raises(errors.NoNode):
             await session.create("/n")
     for _ in range(2):
-        await ensure_chroot(below, tracer=tracer, name="chroot", connection_timeout_ms=5000)
-    await ensure_chroot(zookeeper.connect_string, tracer=tracer, name="chroot", connection_timeout_ms=5000)
+        await ensure_chroot(below, tracer=tracer, name="chroot", connection_timeout_ms=30_000)
+    await ensure_chroot(zookeeper.connect_string, tracer=tracer, name="chroot", connection_timeout_ms=30_000)
     async with opened(below) as session:
         await session.create("/n")
     assert [(op["op"], op["error"]) for op in tracer.of("zk_op")] == [

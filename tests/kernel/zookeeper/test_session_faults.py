@@ -88,34 +88,31 @@ async def test_what_a_session_watches_is_what_the_server_keeps(own):
         assert read_counters("127.0.0.1", own.servers[0].client_port, timeout_s=30).watch_count == 2
 
 
-def test_traced_notifications_equal_the_watches_that_the_server_fired(own):
+async def test_traced_notifications_equal_the_watches_that_the_server_fired(own):
     def fired():
         counted = four_letter("127.0.0.1", own.servers[0].client_port, "mntr", timeout_s=30)
         found = re.findall(r"^zk_sum_node_(created|changed|children|deleted)_watch_count\t(\d+)", counted, re.MULTILINE)
         return {event: int(number) for event, number in found}
 
-    async def conversation():
-        before = fired()
-        async with contextlib.AsyncExitStack() as stack:
-            tracers = [ListTracer() for _ in range(7)]
-            sessions = [await stack.enter_async_context(opened(own.connect_string, tracer)) for tracer in tracers]
-            await sessions[0].create("/group")
-            for session in sessions:
-                await session.children("/group", watch=Watched())
-                await session.exists("/group", watch=Watched())
-                await session.exists("/later", watch=Watched())
-            await sessions[0].create("/group/a")
-            await sessions[0].set("/group", b"")
-            await sessions[0].create("/later")
-            for session in sessions[:3]:
-                await session.get("/later", watch=Watched())
-            await sessions[0].delete("/later")
-            for session in sessions:
-                await session.sync("/")
-        traced = collections.Counter(event["event"] for tracer in tracers for event in tracer.of("zk_notified"))
-        return traced, {event: number - before[event] for event, number in fired().items()}
-
-    traced, counted = asyncio.run(conversation())
+    before = fired()
+    async with contextlib.AsyncExitStack() as stack:
+        tracers = [ListTracer() for _ in range(7)]
+        sessions = [await stack.enter_async_context(opened(own.connect_string, tracer)) for tracer in tracers]
+        await sessions[0].create("/group")
+        for session in sessions:
+            await session.children("/group", watch=Watched())
+            await session.exists("/group", watch=Watched())
+            await session.exists("/later", watch=Watched())
+        await sessions[0].create("/group/a")
+        await sessions[0].set("/group", b"")
+        await sessions[0].create("/later")
+        for session in sessions[:3]:
+            await session.get("/later", watch=Watched())
+        await sessions[0].delete("/later")
+        for session in sessions:
+            await session.sync("/")
+    traced = collections.Counter(event["event"] for tracer in tracers for event in tracer.of("zk_notified"))
+    counted = {event: number - before[event] for event, number in fired().items()}
     assert traced == counted == {"children": 7, "changed": 7, "created": 7, "deleted": 3}
 
 

@@ -62,10 +62,7 @@ async def test_notification_that_waited_while_the_process_was_stopped_is_dropped
         manners.late = True
         await other.create("/ids/a")
         async with asyncio.timeout(20):
-            assert [(await changes.get()).state for _ in range(2)] == [
-                SessionState.SUSPENDED,
-                SessionState.CONNECTED,
-            ]
+            assert [(await changes.get()).state for _ in range(2)] == [SessionState.SUSPENDED, SessionState.CONNECTED]
         assert session.session_id == before
         # The loss of the watch, not the change: who listens has to look.
         assert watched.events == [WatchEvent.NONE]

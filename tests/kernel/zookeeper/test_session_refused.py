@@ -60,7 +60,7 @@ async def test_write_refused_for_an_expired_session_makes_the_session_reconnect(
         async with opened(through, tracer, retry_forever=True) as session:
             await session.create("/a", b"1")
             before = session.session_id
-            await asyncio.wait_for(session.set("/a", b"2"), 10)
+            await asyncio.wait_for(session.set("/a", b"2"), 60)
             assert (await session.get("/a"))[0] == b"2"
             # The server has answered that the session is alive, so it is the same one.
             assert (session.session_id, proxy.connections) == (before, 2)

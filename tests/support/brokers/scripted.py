@@ -84,12 +84,7 @@ class ScriptedBroker:
             if error is ErrorCode.none:
                 records = log.read(one.fetch_offset, one.partition_max_bytes, at_least_one=size == 0)
             size += len(records)
-            part = {
-                "partition_index": tp.partition,
-                "error_code": error,
-                "high_watermark": log.end,
-                "records": records,
-            }
+            part = {"partition_index": tp.partition, "error_code": error, "high_watermark": log.end, "records": records}
             parts.setdefault(tp.topic, []).append(part)
         if size == 0 and not any(part["error_code"] for topic in parts.values() for part in topic):
             await asyncio.sleep(body.max_wait.total_seconds())

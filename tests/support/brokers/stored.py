@@ -41,9 +41,9 @@ def cells(data: bytes) -> list[tuple[int, int, str]]:
 
 
 @asynccontextmanager
-async def opened(folder: Path, node_id: int = 1) -> AsyncIterator[Storage]:
+async def opened(folder: Path, node_id: int = 1, life: str | None = None) -> AsyncIterator[Storage]:
     """The storage of one incarnation of broker `node_id`, for the duration of a `with`."""
-    storage = Storage(folder, node_id)
+    storage = Storage(folder, node_id, life)
     await storage.start()
     try:
         yield storage

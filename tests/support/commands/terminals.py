@@ -6,7 +6,8 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from comparison.cli.state import STATE_VARIABLE
@@ -94,3 +95,13 @@ class Terminals:
 
     def _file(self, kind: str) -> Path:
         return self._files / f"{next(self._numbers)}.{kind}"
+
+
+@contextmanager
+def beside_servers(folder: Path, *of_broker: str) -> Iterator[Terminals]:
+    """Terminals of a user who has started ZooKeeper, and a broker with these arguments."""
+    with closing(Terminals(folder)) as terminals:
+        for command in (("zookeeper", "start"), ("broker", *of_broker)):
+            started = terminals.run(*command, "--detach", "--port", "0")
+            assert started.returncode == 0, started.stderr
+        yield terminals

@@ -21,6 +21,7 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from kernel.zookeeper.errors import NoNode
 from kernel.zookeeper.session import ZooKeeperSession
+from tests.support.brokers.live import client_of
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import READS
 from zkconsumer.consumer import ZooKeeperConsumer
@@ -70,15 +71,6 @@ async def led(broker: Broker, topic: str, partitions: int) -> None:
     """Wait until every partition's leader has taken over, so that members look for leaders only once."""
     async with client_of(broker) as client:
         await until(lambda: _led(client, topic, partitions), 60, f"leaders of {topic}")
-
-
-@asynccontextmanager
-async def client_of(broker: Broker) -> AsyncIterator[ClusterClient]:
-    client = ClusterClient([(broker.address.host, broker.address.port)], "test")
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 async def produce(broker: Broker, topic: str, partitions: int, serials: range) -> None:

@@ -112,10 +112,7 @@ class Served:
 
     def _start(self) -> None:
         self.settings = AssignmentSettings(
-            self.strategy,
-            self.assign or ASSIGNORS[self.strategy],
-            frozenset(ASSIGNORS),
-            REBALANCE_TIMEOUT_MS,
+            self.strategy, self.assign or ASSIGNORS[self.strategy], frozenset(ASSIGNORS), REBALANCE_TIMEOUT_MS
         )
         self.machine = Machine(
             Limits(offset_metadata_bytes_max=8), self.settings, lambda topic: self.sizes.get(topic, 0)

@@ -6,16 +6,13 @@ real 4.1.1 it prints the same.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import uuid
 from typing import Any
 
-from comparison.originals import jars
-from comparison.originals.java import OPTIONS, logging_options
+from comparison.originals.java import logging_options
 from kernel.waiting import wait_until
-from tests.support.java.child import answered_by
+from tests.support.java.child import answer_from_jvm, answered_by
 
 VERSION = "4.1.1"
 
@@ -162,18 +159,7 @@ def records(admin: JavaAdmin, topic: str, seen: dict[str, Any]) -> None:
     seen["elected"] = str(elected.get().getClass().getSimpleName()) if elected.isPresent() else ""
 
 
-def main(bootstrap: str) -> None:
-    import jpype
-
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print
-    class_path = [str(jar) for jar in jars.class_path(VERSION)]
-    options = [*OPTIONS, *logging_options("ERROR")]
-    jpype.startJVM(jpype.getDefaultJVMPath(), *options, classpath=class_path, convertStrings=True)
-    json.dump(converse(JavaAdmin(bootstrap), f"java-{uuid.uuid4().hex[:8]}"), out)
-    out.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    answer_from_jvm(
+        VERSION, lambda: converse(JavaAdmin(sys.argv[1]), f"java-{uuid.uuid4().hex[:8]}"), *logging_options("ERROR")
+    )

@@ -6,14 +6,11 @@ a version of the consumer of 0.8, {"old consumer": {name: default}} beside them 
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from typing import Any
 
-from comparison.originals import jars
-from comparison.originals.java import OPTIONS, logging_options
-from tests.support.java.child import answered_by
+from comparison.originals.java import logging_options
+from tests.support.java.child import answer_from_jvm, answered_by
 from zkconsumer.kafka_settings import KAFKA_SETTINGS
 
 CONSUMER, BROKER, OLD_CONSUMER = "consumer", "broker", "old consumer"
@@ -51,22 +48,15 @@ def hidden(java: Any, name: str, of: Any = None) -> Any:
     return field.get(of)
 
 
-def main(version: str) -> None:
+def defaults(version: str) -> dict[str, object]:
     import jpype
 
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print
-    class_path = [str(jar) for jar in jars.class_path(version)]
-    options = [*OPTIONS, *logging_options("ERROR")]
-    jpype.startJVM(jpype.getDefaultJVMPath(), *options, classpath=class_path, convertStrings=True)
-    found = {}
+    found: dict[str, object] = {}
     if version in ("0.8.2.2", "1.1.1"):
         found[OLD_CONSUMER] = old_defaults(jpype)
     if version != "0.8.2.2":
         found |= declared_defaults(jpype)
-    json.dump(found, out)
-    out.flush()
-    os._exit(0)
+    return found
 
 
 def old_defaults(jpype: Any) -> dict[str, str | None]:
@@ -94,4 +84,4 @@ def declared_defaults(jpype: Any) -> dict[str, dict[str, str | None]]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    answer_from_jvm(sys.argv[1], lambda: defaults(sys.argv[1]), *logging_options("ERROR"))

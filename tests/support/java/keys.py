@@ -8,13 +8,10 @@ Run as a module it is that child: the version as its argument, keys in hexadecim
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from comparison.originals import jars
-from comparison.originals.java import OPTIONS
-from tests.support.java.child import answered_by
+from tests.support.java.child import answer_from_jvm, answered_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,18 +47,5 @@ def _name(thing: Any) -> str:
     return str(thing.getClass().getName()).rpartition(".")[2]
 
 
-def main() -> None:
-    import jpype
-
-    version = sys.argv[1]
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print
-    class_path = [str(jar) for jar in jars.class_path(version)]
-    jpype.startJVM(jpype.getDefaultJVMPath(), *OPTIONS, classpath=class_path, convertStrings=True)
-    json.dump([_kind(version, bytes.fromhex(key)) for key in json.load(sys.stdin)], out)
-    out.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    answer_from_jvm(sys.argv[1], lambda: [_kind(sys.argv[1], bytes.fromhex(key)) for key in json.load(sys.stdin)])

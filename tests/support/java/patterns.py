@@ -13,13 +13,10 @@ Run as a module it is that child: the question on standard input, the answer on 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
-from comparison.originals import jars
-from comparison.originals.java import OPTIONS
-from tests.support.java.child import answered_by
+from tests.support.java.child import answer_from_jvm, answered_by
 
 VERSION = "0.8.2.2"
 
@@ -85,17 +82,5 @@ def _answer(asked: dict[str, list[str]]) -> dict[str, list[Any]]:
     }
 
 
-def main() -> None:
-    import jpype
-
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print
-    class_path = [str(jar) for jar in jars.class_path(VERSION)]
-    jpype.startJVM(jpype.getDefaultJVMPath(), *OPTIONS, classpath=class_path, convertStrings=True)
-    json.dump(_answer(json.load(sys.stdin)), out)
-    out.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    answer_from_jvm(VERSION, lambda: _answer(json.load(sys.stdin)))

@@ -9,14 +9,11 @@ Run as a module it is that child.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from typing import Any
 
-from comparison.originals import jars
-from comparison.originals.java import OPTIONS, logging_options
-from tests.support.java.child import answered_by
+from comparison.originals.java import logging_options
+from tests.support.java.child import answer_from_jvm, answered_by
 from tests.support.stock.transactions import ENDS, LEVELS
 
 VERSION = "4.1.1"
@@ -102,18 +99,5 @@ def _play(clients: Clients) -> dict[str, Any]:
     return observed | {level: clients.read(level) for level in LEVELS}
 
 
-def main() -> None:
-    import jpype
-
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print
-    class_path = [str(jar) for jar in jars.class_path(VERSION)]
-    options = [*OPTIONS, *logging_options("WARN")]
-    jpype.startJVM(jpype.getDefaultJVMPath(), *options, classpath=class_path, convertStrings=True)
-    json.dump(_play(Clients(*sys.argv[1:])), out)
-    out.flush()
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    answer_from_jvm(VERSION, lambda: _play(Clients(*sys.argv[1:])), *logging_options("WARN"))

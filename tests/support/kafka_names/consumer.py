@@ -52,7 +52,7 @@ RECONCILIATION: Mapping[str, str] = {
         testUnreleasedPartitionsToStable testUnreleasedPartitionsToStableWithNewPartitions
         testUnreleasedPartitionsToUnreleasedPartitions testUnreleasedPartitionsToUnrevokedPartitions
         testUnknownState
-    """,
+    """
 }
 
 TARGET: Mapping[str, str] = {
@@ -60,7 +60,7 @@ TARGET: Mapping[str, str] = {
         testCreateMemberSubscriptionSpecImpl testEmpty testAssignmentHasNotChanged testAssignmentSwapped
         testNewMember TargetAssignmentBuilderTest.testUpdateMember testPartialAssignmentUpdate testDeleteMember
         testReplaceStaticMember
-    """,
+    """
 }
 
 GROUP: Mapping[str, str] = {

@@ -58,7 +58,7 @@ GROUP: Mapping[str, str] = {
     "Migration": """
         testClassicMembersSupportedProtocols testNumClassicProtocolMembers
         testCreateGroupTombstoneRecordsWithReplacedMember testFromClassicGroup
-    """,
+    """
 }
 
 #: Kafka's test class -> group of names -> the names.

@@ -259,9 +259,7 @@ JAVA: Mapping[str, str] = {
 
 #: Whole groups of GroupMetadataManagerTest.java that are left out: group -> reason.
 GROUPS_LEFT_OUT: Mapping[str, str] = MappingProxyType(
-    {
-        "Share groups (19 names)": "KIP-932's protocol is not among the designs",
-    }
+    {"Share groups (19 names)": "KIP-932's protocol is not among the designs"}
 )
 
 _METRICS = "tests Kafka's metrics; here a change of state is a trace event"

@@ -194,22 +194,8 @@ class Actions:
 
 #: Actions that neither end a running member's session nor make a server lag.
 CALM = (
-    "join",
-    "go_on",
-    "go_on_everybody",
-    "hold",
-    "let_go",
-    "close",
-    "crash",
-    "expire_crashed",
-    "cut",
-    "lose_answer",
-    "reach",
-    "grow",
-    "broker_goes",
-    "broker_comes",
-    "consume",
-    "commit",
+    *("join", "go_on", "go_on_everybody", "hold", "let_go", "close", "crash", "expire_crashed", "cut", "lose_answer"),
+    *("reach", "grow", "broker_goes", "broker_comes", "consume", "commit"),
 )
 STALE = ("lag", "follow")
 EXPIRIES = ("expire", "restart")

@@ -248,10 +248,7 @@ def owners_around(authority: list[Interval], begin: int, end: int) -> list[Parti
         if before or after:
             found.append(
                 PartitionOwners(
-                    topic=key[1],
-                    partition=key[2],
-                    before=max(before, default=None),
-                    after=max(after, default=None),
+                    topic=key[1], partition=key[2], before=max(before, default=None), after=max(after, default=None)
                 )
             )
     return found

@@ -82,11 +82,7 @@ def options(words: list[str]) -> dict[str, object]:
 
 
 #: Events from outside, as the commands name them.
-EVENTS = {
-    "disconnects": effects.Disconnected(),
-    "reconnects": effects.Reconnected(),
-    "closes": effects.CloseDemanded(),
-}
+EVENTS = {"disconnects": effects.Disconnected(), "reconnects": effects.Reconnected(), "closes": effects.CloseDemanded()}
 
 
 def do(member: ModelMember, words: list[str]) -> None:

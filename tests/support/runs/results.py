@@ -213,9 +213,6 @@ def slowed(design: str) -> Run:
 
 def every_design() -> Result:
     """A result with a rolling restart in all designs, and a slow member in all but one."""
-    runs = [
-        *(restarted(design) for design in RESTARTS),
-        *(slowed(design) for design in RESTARTS if design != "server"),
-    ]
+    runs = [*(restarted(design) for design in RESTARTS), *(slowed(design) for design in RESTARTS if design != "server")]
     left_out = NotApplicable(scenario="slow-member", design="server", reason="no member is slow")
     return compose(runs, [left_out])

@@ -158,6 +158,13 @@ def analysed_inline(folder: Path) -> Result:
     return result
 
 
+def analysed_cut(folder: Path) -> Path:
+    """The runs of `write_cut`, analysed; returns the folder."""
+    write_cut(folder)
+    analysed_inline(folder)
+    return folder
+
+
 def reported_inline(folder: Path) -> Path:
     """The report of the runs in a folder, which shows all of them."""
     assert write_report(analysed_inline(folder), folder) == []

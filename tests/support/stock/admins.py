@@ -23,34 +23,34 @@ def by_confluent(bootstrap: str, topic: str) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     admin = ca.AdminClient({"bootstrap.servers": bootstrap})
     new = ca.NewTopic(topic, 2, 1, config={"retention.ms": "70000"})
-    admin.create_topics([new])[topic].result(10)
+    admin.create_topics([new])[topic].result(60)
     try:
-        admin.create_topics([ca.NewTopic("wrong", 1, 1, config={"retention.ms": "abc"})])["wrong"].result(10)
+        admin.create_topics([ca.NewTopic("wrong", 1, 1, config={"retention.ms": "abc"})])["wrong"].result(60)
     except ck.KafkaException as error:
         seen["wrong"] = error.args[0].name()
     producer = ck.Producer({"bootstrap.servers": bootstrap})
     for _ in range(RECORDS):
         producer.produce(topic, b"v", partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     resource = ca.ConfigResource(ca.ResourceType.TOPIC, topic)
     resource.add_incremental_config(ca.ConfigEntry("max.message.bytes", "5000", incremental_operation=SET_OF(ca)))
-    admin.incremental_alter_configs([resource])[resource].result(10)
+    admin.incremental_alter_configs([resource])[resource].result(60)
     asked = ca.ConfigResource(ca.ResourceType.TOPIC, topic)
-    configs = admin.describe_configs([asked])[asked].result(10)
+    configs = admin.describe_configs([asked])[asked].result(60)
     seen["configs"] = {name: configs[name].value for name in ("retention.ms", "max.message.bytes", "cleanup.policy")}
     seen["default"] = [configs["cleanup.policy"].is_default, configs["max.message.bytes"].is_default]
-    cluster = admin.describe_cluster(include_authorized_operations=True).result(10)
+    cluster = admin.describe_cluster(include_authorized_operations=True).result(60)
     seen["cluster"] = [len(cluster.nodes), cluster.controller.id, len(cluster.authorized_operations)]
     names = ck.TopicCollection([topic])
-    described = admin.describe_topics(names, include_authorized_operations=True)[topic].result(10)
+    described = admin.describe_topics(names, include_authorized_operations=True)[topic].result(60)
     seen["topic"] = [len(described.partitions), len(described.authorized_operations)]
     first = ck.TopicPartition(topic, 0, 2)
-    seen["low watermark"] = admin.delete_records([first])[first].result(10).low_watermark
+    seen["low watermark"] = admin.delete_records([first])[first].result(60).low_watermark
     spec = {ck.TopicPartition(topic, 0): ca.OffsetSpec.earliest()}
-    seen["earliest"] = [future.result(10).offset for future in admin.list_offsets(spec).values()]
-    elected = admin.elect_leaders(ck.ElectionType.PREFERRED, [ck.TopicPartition(topic, 0)]).result(10)
+    seen["earliest"] = [future.result(60).offset for future in admin.list_offsets(spec).values()]
+    elected = admin.elect_leaders(ck.ElectionType.PREFERRED, [ck.TopicPartition(topic, 0)]).result(60)
     seen["elected"] = [error.name() for error in elected.values()]
-    admin.delete_topics([topic])[topic].result(10)
+    admin.delete_topics([topic])[topic].result(60)
     return seen
 
 
@@ -72,7 +72,7 @@ def by_kafka_python(bootstrap: str, topic: str) -> dict[str, Any]:
         seen["wrong"] = "INVALID_CONFIG"
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
     for _ in range(RECORDS):
-        producer.send(topic, b"v", partition=0).get(timeout=10)
+        producer.send(topic, b"v", partition=0).get(timeout=60)
     producer.close()
     kind = ka.ConfigResourceType.TOPIC
     admin.alter_configs([ka.ConfigResource(kind, topic, configs={"max.message.bytes": "5000"})])

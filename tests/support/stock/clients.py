@@ -40,7 +40,7 @@ class KafkaPython:
         compression = None if codec == "none" else codec
         producer = kafka.KafkaProducer(bootstrap_servers=self.bootstrap, compression_type=compression, linger_ms=5)
         futures = [producer.send(self.topic, value, partition=partition, headers=[("h", b"x")]) for value in values]
-        offsets = [future.get(timeout=10).offset for future in futures]
+        offsets = [future.get(timeout=60).offset for future in futures]
         assert offsets == sorted(set(offsets)), offsets
         producer.close()
 
@@ -74,7 +74,7 @@ class ConfluentKafka:
         errors: list[Any] = []
         for value in values:
             producer.produce(self.topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error))
-        assert producer.flush(10) == 0
+        assert producer.flush(60) == 0
         assert errors == [None] * len(values), errors
 
     def fetch(self, partition: int, number: int) -> list[bytes]:
@@ -150,8 +150,8 @@ def administrate(bootstrap: str, topic: str) -> None:
     from kafka.admin import NewTopic as PythonNewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(10)
-    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(10)
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(60)
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(60)
     seen = admin.list_topics(timeout=10).topics
     _say({"partitions": sorted(seen[topic].partitions)})
     python = KafkaAdminClient(bootstrap_servers=bootstrap)
@@ -162,7 +162,7 @@ def administrate(bootstrap: str, topic: str) -> None:
     python.delete_topics([topic])
     _say({"left": sorted(python.list_topics())})
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
-    _say({"made by need": producer.send("made-by-need", b"v").get(timeout=10).offset})
+    _say({"made by need": producer.send("made-by-need", b"v").get(timeout=60).offset})
     producer.close()
     python.close()
 

@@ -302,12 +302,7 @@ def run_aiokafka(reporter: ChangeReporter, given: Given) -> None:
     asyncio.run(run())
 
 
-RUNS = {
-    "kafka-python": run_kafka_python,
-    "aiokafka": run_aiokafka,
-    "confluent": run_confluent,
-    JAVA: java_member.run,
-}
+RUNS = {"kafka-python": run_kafka_python, "aiokafka": run_aiokafka, "confluent": run_confluent, JAVA: java_member.run}
 
 if __name__ == "__main__":
     RUNS[sys.argv[1]](ChangeReporter(), Given(*sys.argv[2:]))

@@ -32,7 +32,7 @@ class Confluent:
         producer = confluent_kafka.Producer(
             {"bootstrap.servers": self.bootstrap, "transactional.id": transactional_id, "linger.ms": 0}
         )
-        producer.init_transactions(20)
+        producer.init_transactions(60)
         return producer
 
     def _consumer(self, level: str, **settings: Any) -> Any:
@@ -55,8 +55,8 @@ class Confluent:
             producer.begin_transaction()
             for value in values:
                 producer.produce(topic, value.encode(), partition=0)
-            producer.flush(10)  # otherwise an abort would drop unsent records
-            producer.commit_transaction(20) if commits else producer.abort_transaction(20)
+            producer.flush(60)  # otherwise an abort would drop unsent records
+            producer.commit_transaction(60) if commits else producer.abort_transaction(60)
 
     def zombie(self, topic: str) -> str:
         import confluent_kafka
@@ -64,17 +64,17 @@ class Confluent:
         old = self._producer(f"zombie-{topic}")
         old.begin_transaction()
         old.produce(topic, b"of the zombie", partition=0)
-        old.flush(10)
+        old.flush(60)
         new = self._producer(f"zombie-{topic}")
         new.begin_transaction()
         new.produce(topic, b"of its successor", partition=0)
         error = "committed"
         try:
-            old.commit_transaction(20)
+            old.commit_transaction(60)
         except confluent_kafka.KafkaException as failure:
             error = failure.args[0].name()
         new.produce(topic, b"end", partition=0)
-        new.commit_transaction(20)
+        new.commit_transaction(60)
         return error
 
     def read(self, topic: str, level: str) -> list[str]:
@@ -107,11 +107,11 @@ class Confluent:
                 positions = consumer.position(consumer.assignment())
                 known = [tp for tp in positions if tp.offset >= 0]
                 producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), 20)
-                producer.commit_transaction(20)
+                producer.commit_transaction(60)
             except confluent_kafka.KafkaException as failure:
                 if not failure.args[0].txn_requires_abort():
                     raise
-                producer.abort_transaction(20)
+                producer.abort_transaction(60)
                 for tp in consumer.committed(consumer.assignment(), 20):
                     consumer.seek(confluent_kafka.TopicPartition(tp.topic, tp.partition, max(tp.offset, 0)))
                 continue
@@ -146,7 +146,7 @@ class KafkaPython:
         for values, commits in ENDS:
             producer.begin_transaction()
             for value in values:
-                producer.send(topic, value.encode(), partition=0).get(timeout=20)
+                producer.send(topic, value.encode(), partition=0).get(timeout=60)
             producer.commit_transaction() if commits else producer.abort_transaction()
         producer.close()
 
@@ -155,16 +155,16 @@ class KafkaPython:
 
         old = self._producer(f"zombie-{topic}")
         old.begin_transaction()
-        old.send(topic, b"of the zombie", partition=0).get(timeout=20)
+        old.send(topic, b"of the zombie", partition=0).get(timeout=60)
         new = self._producer(f"zombie-{topic}")
         new.begin_transaction()
-        new.send(topic, b"of its successor", partition=0).get(timeout=20)
+        new.send(topic, b"of its successor", partition=0).get(timeout=60)
         error = "committed"
         try:
             old.commit_transaction()
         except kafka.errors.KafkaError as failure:
             error = type(failure).__name__
-        new.send(topic, b"end", partition=0).get(timeout=20)
+        new.send(topic, b"end", partition=0).get(timeout=60)
         new.commit_transaction()
         old.close(timeout=1)
         new.close()

@@ -25,22 +25,8 @@ Step = tuple[int, str, int, int]
 
 #: Times between steps, in nanoseconds: ties, and both sides of every limit.
 PAUSES_NS = (
-    0,
-    0,
-    0,
-    1,
-    MS - 1,
-    MS,
-    MS + 1,
-    3 * MS,
-    20 * MS,
-    50 * MS,
-    50 * MS + 1,
-    100 * MS,
-    100 * MS + 1,
-    400 * MS,
-    1_000 * MS,
-    1_000 * MS + 1,
+    *(0, 0, 0, 1, MS - 1, MS, MS + 1, 3 * MS, 20 * MS, 50 * MS, 50 * MS + 1, 100 * MS, 100 * MS + 1),
+    *(400 * MS, 1_000 * MS, 1_000 * MS + 1),
 )
 PARTITIONS = (("t", 0), ("t", 1), ("u", 0))
 _ERRORS = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "UNKNOWN_CONSUMER")
@@ -503,52 +489,14 @@ class _Play:
                 self.operate(a + number, b + number)
 
 
+_VERBS = (
+    "join join_again join_beside come leave kill fail turn_away assign revoke lose pause rebalance acknowledge "
+    "deliver refuse_fetch start name clear commit refuse change_group change_epoch advance take_over stage change "
+    "fault want count operate answer pass_on change_and_settle suffer rebalance_on gather read_counters stand_by "
+    "rest_and_change"
+)
 #: The actions; each takes two numbers that choose its objects.
-VERBS: dict[str, Callable[[_Play, int, int], None]] = {
-    verb.__name__: verb
-    for verb in (
-        _Play.join,
-        _Play.join_again,
-        _Play.join_beside,
-        _Play.come,
-        _Play.leave,
-        _Play.kill,
-        _Play.fail,
-        _Play.turn_away,
-        _Play.assign,
-        _Play.revoke,
-        _Play.lose,
-        _Play.pause,
-        _Play.rebalance,
-        _Play.acknowledge,
-        _Play.deliver,
-        _Play.refuse_fetch,
-        _Play.start,
-        _Play.name,
-        _Play.clear,
-        _Play.commit,
-        _Play.refuse,
-        _Play.change_group,
-        _Play.change_epoch,
-        _Play.advance,
-        _Play.take_over,
-        _Play.stage,
-        _Play.change,
-        _Play.fault,
-        _Play.want,
-        _Play.count,
-        _Play.operate,
-        _Play.answer,
-        _Play.pass_on,
-        _Play.change_and_settle,
-        _Play.suffer,
-        _Play.rebalance_on,
-        _Play.gather,
-        _Play.read_counters,
-        _Play.stand_by,
-        _Play.rest_and_change,
-    )
-}
+VERBS: dict[str, Callable[[_Play, int, int], None]] = {name: getattr(_Play, name) for name in _VERBS.split()}
 #: The most frequent actions.
 _OFTEN = (
     *("join", "assign", "assign", "revoke", "lose", "deliver", "deliver", "deliver", "name", "commit", "start"),

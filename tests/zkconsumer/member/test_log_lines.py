@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from pathlib import Path
@@ -41,10 +40,10 @@ C-0 attempting to claim partition 1
 """
 
 
-def test_rebalance_and_shutdown_are_logged_as_by_the_original(
+async def test_rebalance_and_shutdown_are_logged_as_by_the_original(
     chroot: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run() -> str:
+    with caplog.at_level(logging.INFO, logger="zkconsumer"):
         async with running_broker(chroot, tmp_path, {"orders": 2}):
             given = {**SETTINGS, "zookeeper.connect": chroot, "group.id": "z"}
             config, _ = ZkConsumerConfig.from_settings(given)
@@ -53,10 +52,6 @@ def test_rebalance_and_shutdown_are_logged_as_by_the_original(
             await consumer.subscribe({"orders": 1})
             (member,) = consumer.member_ids
             await consumer.close()
-            return member
-
-    with caplog.at_level(logging.INFO, logger="zkconsumer"):
-        member = asyncio.run(run())
     recorded = RECORDED.replace("NEW", "fetched offset = -1: consumed offset = -1").splitlines()
     said = [text.replace(member, "C").replace(chroot, "ZK") for text in caplog.messages]
     said = [re.sub(r"in \d+ ms", "in N ms", text) for text in said if text.startswith(("[C], ", "C-"))]

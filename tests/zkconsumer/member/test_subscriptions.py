@@ -96,7 +96,7 @@ async def test_pattern_without_matches_waits_for_topics_and_its_streams_end_with
             assert w.rebalances() == 1
             idle = [asyncio.ensure_future(anext(stream, None)) for stream in w.consumer.streams()]
             await w.consumer.close()
-            assert await asyncio.wait_for(asyncio.gather(*idle), 5) == [None, None]
+            assert await asyncio.wait_for(asyncio.gather(*idle), 60) == [None, None]
         async with wildcard(chroot, "w2", TopicFilter.white("t.*")):
             await add_topic(session, "t1", 1)
             await settled(session, shared("t1", ("g_w2-0", [0])))

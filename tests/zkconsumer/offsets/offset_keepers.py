@@ -66,7 +66,7 @@ async def keeper(connect_string: str, *, session_timeout_ms: int = 30_000, **set
         session_timeout_ms=session_timeout_ms,
         tracer=tracer,
         name="g_c1",
-        connection_timeout_ms=8000,
+        connection_timeout_ms=30_000,
         retry_forever=True,
     )
     session.member = "g_c1"

@@ -82,10 +82,7 @@ async def test_disconnected_member_moves_the_offset_back_unless_fenced(chroot, t
 @pytest.mark.parametrize(("fence", "requests"), [("none", 1), ("session", 0), ("epoch", 1)])
 async def test_a_commit_called_in_the_next_session_is_stopped_by_either_fence(chroot, fence, requests):
     """Each refused commit costs a transaction (epoch) or no request (session)."""
-    async with (
-        keeper(chroot, fix_commit_fence=fence) as frozen,
-        keeper(chroot, fix_commit_fence=fence) as successor,
-    ):
+    async with keeper(chroot, fix_commit_fence=fence) as frozen, keeper(chroot, fix_commit_fence=fence) as successor:
         await claimed(frozen, -1)
         frozen.move(5)
         await frozen.commit()

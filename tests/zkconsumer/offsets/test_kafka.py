@@ -181,7 +181,7 @@ async def test_start_waits_for_a_coordinator(chroot):
         assert not opening.done()
         async with scripted(chroot) as coordinator:
             coordinator.says(Api.FindCoordinator, "COORDINATOR_NOT_AVAILABLE")
-            await asyncio.wait_for(opening, 10)
+            await asyncio.wait_for(opening, 60)
             assert coordinator.count(Api.FindCoordinator) == 2
 
 

@@ -52,10 +52,7 @@ async def keep_in_kafka(chroot: str, offset: int) -> None:
 )
 async def test_member_starts_from_the_offsets_of_its_stores(chroot, tmp_path, before, kafka, dual, start):
     """With dual commit from the larger of both, like 0.8.2.2 on a 1.1.1 broker (30/20: 30, 5/20: 20)."""
-    async with (
-        running_broker(chroot, tmp_path, mount=(service.mount,)) as broker,
-        opened(chroot) as other,
-    ):
+    async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker, opened(chroot) as other:
         await create_topics(broker, {"t": 1})
         await produce(broker, "t", 1, range(40))
         if before is not None:

@@ -24,7 +24,7 @@ from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import Watched, expire
 
 T = TypeVar("T")
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class _Real:
@@ -142,7 +142,7 @@ class MirroredZooKeeper(ModelZooKeeper):
             tracer=SilentTracer(),
             process="test",
             name="mirror",
-            connection_timeout_ms=8000,
+            connection_timeout_ms=30_000,
         )
 
     async def _break(self, real: _Real) -> None:

@@ -204,7 +204,7 @@ async def test_slow_stream_stalls_the_other_partitions_and_callers_of_its_fetche
         assert not done
         assert len(broker.fetches) == 2, "it sends no request while it waits"
         assert await records_of(slow, 1) == [(0, 0)]
-        await asyncio.wait_for(asyncio.gather(adding, counting), 5)
+        await asyncio.wait_for(asyncio.gather(adding, counting), 60)
         await until(lambda: broker.fetches[-1] == {A: 2, B: 0}, 60, "a fetch of both")
         assert quick.take(1) is None, "it arrived, but behind a chunk for the slow stream"
         assert await records_of(slow, 1) == [(0, 1)]
@@ -313,11 +313,7 @@ async def test_partition_without_a_leader_waits_and_the_others_are_fetched():
 
 
 async def test_leader_that_moves_is_followed_and_the_idle_fetcher_ended():
-    async with (
-        scripted_broker(1) as old,
-        scripted_broker(2) as new,
-        Managed(old.address, new.address) as managed,
-    ):
+    async with scripted_broker(1) as old, scripted_broker(2) as new, Managed(old.address, new.address) as managed:
         queue = stream()
         old.log("t", 0).append(b"a")
         old.leaders = new.leaders = {A: old.address}
@@ -371,7 +367,7 @@ async def test_stop_ends_a_finder_that_waits_for_a_fetcher_that_waits_for_a_stre
         await until(lambda: blocked(slow), 60, "the fetcher to be stuck")
         looks = len(broker.lookups)
         broker.leaders[B] = broker.address
-        await asyncio.wait_for(managed.manager.stop(), 5)
+        await asyncio.wait_for(managed.manager.stop(), 60)
         assert len(broker.lookups) <= looks + 1, "the finder waited as well"
         assert managed.fetchers() == []
         assert all(task.done() for task in managed.tasks)

@@ -17,16 +17,8 @@ from kernel.waiting import until
 from kernel.zookeeper import paths
 from tests.kernel.broker.apis.test_data_plane import produce as produce_batch
 from tests.support.brokers import live as cluster
-from tests.support.consumers.zookeeper import (
-    SETTINGS,
-    client_of,
-    member,
-    owners,
-    produce,
-    running_broker,
-    settled,
-    shared,
-)
+from tests.support.brokers.live import client_of
+from tests.support.consumers.zookeeper import SETTINGS, member, owners, produce, running_broker, settled, shared
 from tests.support.zookeeper.sessions import opened
 from zkconsumer.consumer import ZooKeeperConsumer
 from zkconsumer.records.iterators import StreamIterator
@@ -51,7 +43,7 @@ async def fill(broker: Broker, tp: TopicPartition, serials: range, *, codec: str
 async def serials_of(iterator: StreamIterator, number: int) -> list[tuple[int, int]]:
     """[(partition, serial)] of the next `number` records; it fetches in the background, so timeouts are retried."""
     got = []
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while len(got) < number:
             try:
                 record = await anext(iterator)
@@ -141,7 +133,7 @@ async def test_streams_take_the_place_of_getmany_and_end_with_the_consumer(chroo
                 assert await serials_of(iterator, 5) == numbered(partition, range(5))
             waiting = [asyncio.create_task(anext(iterator, None)) for iterator in streams]
             await asyncio.sleep(0)
-        assert await asyncio.wait_for(asyncio.gather(*waiting), 5) == [None, None]
+        assert await asyncio.wait_for(asyncio.gather(*waiting), 60) == [None, None]
         delivered = c1.tracer.of("records_delivered")
         assert [(e["stream"], e["first"], e["last"]) for e in delivered if e["stream"] == 1] == [
             (1, offset, offset) for offset in range(5)

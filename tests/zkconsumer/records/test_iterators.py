@@ -126,7 +126,7 @@ async def test_timeout_of_zero_looks_once_and_none_waits():
     done, _ = await asyncio.wait({waiting}, timeout=0.05)
     assert not done
     await patient.stream.put(Chunk(patient.info(0), 0, records(0, 0)))
-    assert await asyncio.wait_for(waiting, 5)
+    assert await asyncio.wait_for(waiting, 60)
 
 
 async def test_two_iterators_wait_for_one_event_and_neither_misses_its_record():
@@ -146,10 +146,10 @@ async def test_two_iterators_wait_for_one_event_and_neither_misses_its_record():
     for offset in range(50):
         for name, stream in streams.items():
             await stream.put(Chunk(infos[name], offset, records(offset, offset)))
-    await asyncio.wait_for(all_there.wait(), 5)
+    await asyncio.wait_for(all_there.wait(), 60)
     for stream in streams.values():
         stream.end()
-    await asyncio.wait_for(asyncio.gather(*tasks), 5)
+    await asyncio.wait_for(asyncio.gather(*tasks), 60)
     assert sorted(got) == [(name, offset) for name in "ab" for offset in range(50)]
 
 
@@ -158,7 +158,7 @@ async def test_close_ends_the_iterator_for_good():
     waiting = asyncio.create_task(reading.iterator.has_next())
     await asyncio.sleep(0)
     reading.stream.end()
-    assert await asyncio.wait_for(waiting, 5) is False
+    assert await asyncio.wait_for(waiting, 60) is False
     assert [record async for record in reading.iterator] == []
     assert not await reading.iterator.has_next()
 
@@ -243,4 +243,4 @@ async def test_failure_of_the_consumer_interrupts_a_waiting_iterator():
     reading.crash = AssertionError("a task has ended")
     reading.stream.filled.set()
     with pytest.raises(AssertionError, match="a task has ended"):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)

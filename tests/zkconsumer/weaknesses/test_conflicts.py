@@ -49,7 +49,7 @@ async def test_claim_before_the_owners_release_conflicts_and_succeeds_after_it(c
             await attempts(c2, 1, "conflict")
             assert await owners(session) == shared("t", ("g_c1-0", range(2)))
             slow.release()
-            await asyncio.wait_for(join, 10)
+            await asyncio.wait_for(join, 60)
             await settled(session, BOTH)
             assert outcomes(c2)[-1] == "ok"
             assert set(outcomes(c2)[:-1]) == {"conflict"}
@@ -185,7 +185,7 @@ async def test_broker_that_vanishes_during_the_first_read_fails_the_attempt(chro
             await vanishing.reached()
             await other.delete(ghost)
             vanishing.release()
-            await asyncio.wait_for(join, 10)
+            await asyncio.wait_for(join, 60)
             assert outcomes(c1) == expected
             await settled(other, shared("t", ("g_c1-0", [0])))
 

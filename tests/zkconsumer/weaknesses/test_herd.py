@@ -34,11 +34,7 @@ def notified(who):
 
 async def test_one_join_stops_every_member_and_everything_is_claimed_again(chroot, tmp_path):
     """Even for members for which nothing changes: here the new one has another topic."""
-    async with (
-        running_broker(chroot, tmp_path, {"t": 8, "u": 1}),
-        opened(chroot) as session,
-        AsyncExitStack() as stack,
-    ):
+    async with running_broker(chroot, tmp_path, {"t": 8, "u": 1}), opened(chroot) as session, AsyncExitStack() as stack:
         members = [await stack.enter_async_context(joined(chroot, f"c{n}", {"t": 1})) for n in range(4)]
         shares = [(f"g_c{n}-0", range(2 * n, 2 * n + 2)) for n in range(4)]
         await settled(session, shared("t", *shares))
@@ -119,8 +115,11 @@ async def test_five_successive_changes_cause_five_rebalances(chroot, tmp_path, s
 
 
 @pytest.mark.parametrize(("looks_again", "tries"), [("true", 4), ("false", 1)])
-def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(chroot, tmp_path, looks_again, tries):
-    async def story():
+async def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(
+    chroot, tmp_path, looks_again, tries
+):
+    links = [ZooKeeperProxy(chroot) for _ in range(4)]
+    try:
         async with running_broker(chroot, tmp_path, {"t": 4}), opened(chroot) as other, AsyncExitStack() as stack:
             members = [
                 await stack.enter_async_context(
@@ -145,10 +144,6 @@ def test_leaving_members_finish_all_attempts_first_unless_they_check_the_flag(ch
             await asyncio.wait_for(leaving, 60)
             for who, number in zip(members, before, strict=True):
                 assert outcomes(who)[number:] == ["error"] * tries
-
-    links = [ZooKeeperProxy(chroot) for _ in range(4)]
-    try:
-        asyncio.run(story())
     finally:
         for link in links:
             link.close()

@@ -71,7 +71,7 @@ async def test_listener_that_raises_outside_the_attempt_fails_only_its_own_appli
             await fetches(c1)
             async with joining(chroot, "c2", {"t": 1}) as (_, join):
                 await until(lambda: listener.asked == 1, 60, "c1's listener to be called")
-                await asyncio.wait_for(join, 10)
+                await asyncio.wait_for(join, 60)
                 await settled(session, shared("t", ("g_c2-0", range(4))))
                 assert await session.children(paths.member_ids("g")) == ["g_c2"]
                 assert c1.consumer.assignment() == {0: frozenset()}

@@ -14,6 +14,7 @@ from kernel.client.producer import Producer
 from kernel.serials import numbered_value, serial_of
 from kernel.values import TopicPartition
 from kernel.zookeeper import paths
+from tests.support.brokers.live import client_of
 from tests.support.consumers.weak_members import (
     attempts,
     begins,
@@ -28,7 +29,7 @@ from tests.support.consumers.weak_members import (
     polling,
     sever,
 )
-from tests.support.consumers.zookeeper import client_of, produce, running_broker, settled, shared
+from tests.support.consumers.zookeeper import produce, running_broker, settled, shared
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import opened
 
@@ -54,7 +55,7 @@ async def test_commit_between_the_joiners_read_and_claim_makes_it_start_too_earl
                 await attempts(c1, 2)  # it has committed, released, and claimed its part again
                 assert [await committed(session, tp) for tp in partitions("t", 2, 3)] == [40, 40]
                 joiner.release()
-                await asyncio.wait_for(join, 10)
+                await asyncio.wait_for(join, 60)
                 await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
                 await produce(broker, "t", 4, range(40, 41))
                 await c2.read_until(twice + 2)
@@ -78,7 +79,7 @@ async def test_nothing_is_delivered_twice_without_a_delay_between_read_and_claim
                 await joiner.reached()
                 await attempts(c1, 2)
                 joiner.release()
-                await asyncio.wait_for(join, 10)
+                await asyncio.wait_for(join, 60)
                 await settled(session, shared("t", ("g_c1-0", range(2)), ("g_c2-0", range(2, 4))))
                 await produce(broker, "t", 4, range(40, 41))
                 await c2.read_until(2)
@@ -118,7 +119,7 @@ async def test_commit_waiting_for_a_connection_is_written_in_the_new_session(
         assert not late.done()
         before = link.mark()
         mend(link)
-        outcome = await asyncio.wait_for(late, 10)
+        outcome = await asyncio.wait_for(late, 60)
         written = [op for op in link.operations(before) if op.path == "/consumers/g/offsets/t/0"]
         if moved_back:
             assert outcome.accepted == {cut_off: 10}
@@ -160,5 +161,5 @@ async def test_prefetched_record_survives_the_rebalance_and_is_delivered_by_both
             await settled(session, shared("t", ("g_c1-0", [0]), ("g_c2-0", [1])))
             await c2.read_until(1)
             assert c2.records == {taken_away: [7]}
-            record = await asyncio.wait_for(anext(stream), 5)
+            record = await asyncio.wait_for(anext(stream), 60)
             assert serial_of(record.value) == 7

@@ -175,14 +175,8 @@ def test_partitions_are_read_in_numeric_order_from_old_and_new_brokers() -> None
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"[1]",
-        b'{"partitions":null}',
-        b'{"partitions":[0]}',
-        b'{"partitions":{"x":[0]}}',
-        b'{"partitions":{"-1":[]}}',
-        b'{"partitions":{"2147483648":[]}}',
-        b'{"partitions":{"0":[1.5]}}',
+        *(b"", b"[1]", b'{"partitions":null}', b'{"partitions":[0]}', b'{"partitions":{"x":[0]}}'),
+        *(b'{"partitions":{"-1":[]}}', b'{"partitions":{"2147483648":[]}}', b'{"partitions":{"0":[1.5]}}'),
     ],
 )
 def test_an_unreadable_topic_is_refused(data: bytes) -> None:

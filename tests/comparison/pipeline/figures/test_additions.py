@@ -63,10 +63,7 @@ def test_only_the_stretch_is_divided() -> None:
 def measured(*, delivered: int = 6) -> Measured:
     detail = {"topic": "t", "before": 6, "after": 12}
     return Measured(
-        runner=[
-            ChangeStarted(t_ns=1000 * MS, detail=detail),
-            TopicWanted(t_ns=1100 * MS, topic="t", wanted=12),
-        ],
+        runner=[ChangeStarted(t_ns=1000 * MS, detail=detail), TopicWanted(t_ns=1100 * MS, topic="t", wanted=12)],
         phases=[phase("m1", WHOLE, 3000, 3200), phase("m1", "join", 3000, 3200)],
         begun={
             (0, BELIEVED): Begun(partitions=6, last_ns=3200 * MS),

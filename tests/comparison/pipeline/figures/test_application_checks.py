@@ -25,11 +25,7 @@ def paused(dropped: float | None, moved: float = 4, outlasting: float = 0) -> di
 
 TABLE = {
     ("slow listener stops all", "slow-listener", "eager"): [
-        (
-            held_up(2.9),
-            YES,
-            "of m2 took 3 s, the group settled after 3.1 s, nothing was delivered for 2.9 s",
-        ),
+        (held_up(2.9), YES, "of m2 took 3 s, the group settled after 3.1 s, nothing was delivered for 2.9 s"),
         (held_up(1.4), NO, ""),
         (held_up(2.9, converge_ms=400.0), UNKNOWN, "settled after 400 ms: it waited for no listener"),
         (held_up(2.9, converge_ms=None), UNKNOWN, "no member joined, and owned a partition"),
@@ -44,11 +40,7 @@ TABLE = {
         (held_up(0.2, converge_ms=400.0), UNKNOWN, "it waited for no listener"),
     ],
     ("pauses dropped", "paused-partition", "static"): [
-        (
-            paused(2),
-            YES,
-            "2 pauses dropped though the member kept the partition, 4 ended because it moved, 0 out",
-        ),
+        (paused(2), YES, "2 pauses dropped though the member kept the partition, 4 ended because it moved, 0 out"),
         (paused(0, outlasting=1), NO, "0 pauses dropped"),
         (paused(0), UNKNOWN, "0 pauses dropped"),
         (paused(None), UNKNOWN, "nothing was paused"),

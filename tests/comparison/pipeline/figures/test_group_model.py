@@ -51,10 +51,7 @@ def test_crash_of_the_leader_loses_its_memory_of_the_assignment() -> None:
 
 def test_rounds_are_not_predicted_after_a_late_sync() -> None:
     at = GroupSetting(members=5, partitions=12, synced_late=True)
-    assert {name: each.count for name, each in predict("cooperative", "join", at).items()} == {
-        "stopped": 2,
-        "moved": 2,
-    }
+    assert {name: each.count for name, each in predict("cooperative", "join", at).items()} == {"stopped": 2, "moved": 2}
     assert predict("eager", "join", at)["generations"].count == 1
 
 
@@ -78,8 +75,7 @@ def test_only_the_coordinator_is_notified_in_the_server_design(change: str, noti
 
 
 @pytest.mark.parametrize(
-    ("design", "change"),
-    [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart"), ("consumer", "restart")],
+    ("design", "change"), [("eager", "leave"), ("cooperative", "leave"), ("eager", "restart"), ("consumer", "restart")]
 )
 def test_counts_that_depend_on_something_unknown_are_left_out(design: str, change: str) -> None:
     predicted = predict(design, change, GroupSetting(members=3, partitions=12))

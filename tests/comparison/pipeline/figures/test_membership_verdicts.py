@@ -197,10 +197,7 @@ VERDICTS = {
         ({"changes": unsubscribed(0.5), "parameters": {}}, UNKNOWN, ""),
     ),
     ("missed although healthy", "unsubscribe", "static"): beside(
-        TIMERS,
-        (unsubscribed(2.2), YES, ""),
-        (unsubscribed(0.5), NO, ""),
-        ([change()], UNKNOWN, ""),
+        TIMERS, (unsubscribed(2.2), YES, ""), (unsubscribed(0.5), NO, ""), ([change()], UNKNOWN, "")
     ),
     ("offsets carried over", "offset-migration", "eager"): beside(
         {"changes": [change("migration", members=3)], "zk_operations": {"setData": 60}},

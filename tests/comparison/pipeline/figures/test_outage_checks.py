@@ -95,11 +95,7 @@ FLAPS = {"fault": "flap", "target": "m2", "times": 4}
 VERDICTS = {
     ("gives up", "rebalance-failed", "zookeeper"): beside(
         tried(4, 200),
-        (
-            {**FAILING, "rebalances_failed": 1.0},
-            YES,
-            "1 rebalance given up, 4 attempts failed: 4 tries in 800 ms",
-        ),
+        ({**FAILING, "rebalances_failed": 1.0}, YES, "1 rebalance given up, 4 attempts failed: 4 tries in 800 ms"),
         (FAILING, NO, "0 rebalances given up"),
         (KILLED, UNKNOWN, "no claim met one of a killed member"),
         # A process that starts late, as on a busy machine, has only the rest of the dead one's session to try in.

@@ -201,12 +201,7 @@ def test_change_followed_immediately_by_another_has_settled() -> None:
 
 @pytest.mark.parametrize(
     ("silences", "silent_ms"),
-    [
-        ([], None),
-        ([(2_500, 3_100), (2_900, 3_050)], 3_050.0),
-        ([(1_999, 700)], None),
-        ([(3_000, 700)], None),
-    ],
+    [([], None), ([(2_500, 3_100), (2_900, 3_050)], 3_050.0), ([(1_999, 700)], None), ([(3_000, 700)], None)],
 )
 def test_the_shortest_silence_before_a_session_ended_in_the_window_is_its(
     silences: list[tuple[int, int]], silent_ms: float | None

@@ -25,15 +25,7 @@ def owners_of(*pairs: tuple[str | None, str | None]) -> list[PartitionOwners]:
 
 def count(n: int, kind: str, name: str = "", *, outcome: str = "ok", step: str = "", area: str = "") -> EventCount:
     return EventCount(
-        window=0,
-        role="member",
-        kind=kind,
-        name=name,
-        outcome=outcome,
-        step=step,
-        area=area,
-        n=n,
-        first_ns=None,
+        window=0, role="member", kind=kind, name=name, outcome=outcome, step=step, area=area, n=n, first_ns=None
     )
 
 

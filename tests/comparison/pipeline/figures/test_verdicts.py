@@ -52,11 +52,7 @@ COUNTERS = {"model: server's counters"}
         ("crash", EVERYWHERE | {"promise: no offset moved back"} | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("pause", SPLIT, FENCED),
         ("zombie-commit", SPLIT | {"promise: no write of an ended session"}, FENCED),
-        (
-            "stale-view",
-            EVERYWHERE | {"history: claims conflict", ONE_OWNER},
-            IN_BROKER_DESIGNS | {ONE_OWNER},
-        ),
+        ("stale-view", EVERYWHERE | {"history: claims conflict", ONE_OWNER}, IN_BROKER_DESIGNS | {ONE_OWNER}),
         ("join", EVERYWHERE | COUNTED | COUNTERS, IN_BROKER_DESIGNS | COUNTED),
         ("leave", EVERYWHERE | COUNTED, IN_BROKER_DESIGNS | COUNTED),
         ("mass-start", EVERYWHERE, IN_BROKER_DESIGNS),
@@ -126,11 +122,7 @@ KEPT = {"promise: no stale write", "promise: no offset moved back"}
         ("pause", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
         ("split-brain", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
         ("zombie-commit", FENCE, EVERYWHERE | KEPT | {"history: two members deliver"}),
-        (
-            "stale-view",
-            {"fix.sync.before.reads": "true"},
-            EVERYWHERE | {"promise: knows the group", ONE_OWNER},
-        ),
+        ("stale-view", {"fix.sync.before.reads": "true"}, EVERYWHERE | {"promise: knows the group", ONE_OWNER}),
         ("pause", {**FENCE, "fix.stop.on.disconnect": "true"}, EVERYWHERE | KEPT),
         ("split-brain", {"fix.stop.on.disconnect": "true"}, SPLIT),
         ("leave", {"fix.checked.release": "true"}, EVERYWHERE),
@@ -171,28 +163,22 @@ VERDICTS = {
         ({"lost": 1.0, "changes": [change("crash")]}, YES, "the one in hand"),
         ({"lost": 2.0}, NO, "2 records lost"),
     ],
-    ("no record lost", "join", "zookeeper"): [
-        ({"lost": 1.0}, NO, "1 record lost"),
-    ],
+    ("no record lost", "join", "zookeeper"): [({"lost": 1.0}, NO, "1 record lost")],
     ("final offsets", "crash", "eager"): [
         ({"final_read": 12.0}, YES, "12 final offsets, each as last committed"),
         ({"final_read": 12.0, "final_behind": 1.0}, NO, "1 behind the last"),
         ({"final_read": 12.0, "commits": None}, UNKNOWN, "no commit was traced"),
     ],
-    ("final offsets", "crash", "zookeeper"): [
-        ({"final_read": 12.0, "final_beyond": 2.0}, NO, "2 beyond the end"),
-    ],
+    ("final offsets", "crash", "zookeeper"): [({"final_read": 12.0, "final_beyond": 2.0}, NO, "2 beyond the end")],
     ("settles", "join", "eager"): [
         ({}, YES, "within 300 ms (slowest: join to 5)"),
         ({"changes": [change(converge_ms=None)]}, NO, "after join to 5"),
         ({"changes": [change("form")]}, UNKNOWN, "no change was made"),
     ],
     ("no offset moved back", "crash", "zookeeper"): [
-        ({"moved_back": 1.0, "moved_back_records": 9.0}, NO, "by 9 records"),
+        ({"moved_back": 1.0, "moved_back_records": 9.0}, NO, "by 9 records")
     ],
-    ("no offset moved back", "crash", "eager"): [
-        ({"moved_back": None}, UNKNOWN, "no commit was traced"),
-    ],
+    ("no offset moved back", "crash", "eager"): [({"moved_back": None}, UNKNOWN, "no commit was traced")],
     ("no stale write", "pause", "eager"): [
         ({"stale_writes": 2.0}, NO, "2 commits accepted"),
         ({"stale_writes": None}, UNKNOWN, "was traced"),
@@ -333,41 +319,23 @@ CUT_SHORT = {
         ({"changes": [NOT_YET], "problems": ["m1.jsonl lacks 2 sequence numbers"]}, UNKNOWN, ""),
         ({"changes": [NOT_YET]}, NO, ""),
     ],
-    ("counts", "join", "eager"): [
-        ({"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN, ""),
-        ({"changes": [NOT_YET]}, NO, ""),
-    ],
-    ("server's counters", "join", "zookeeper"): [
-        ({"counters": [OFF_BY_ONE], **INTERRUPTED}, UNKNOWN, ""),
-    ],
+    ("counts", "join", "eager"): [({"changes": [NOT_YET], **BROKE_OFF}, UNKNOWN, ""), ({"changes": [NOT_YET]}, NO, "")],
+    ("server's counters", "join", "zookeeper"): [({"counters": [OFF_BY_ONE], **INTERRUPTED}, UNKNOWN, "")],
     ("zombie commits", "pause", "zookeeper"): [
         (INTERRUPTED, UNKNOWN, ""),
         ({"stale_writes": 1.0, "moved_back": 1.0, **BROKE_OFF}, YES, ""),
     ],
-    ("zombie commits", "split-brain", "zookeeper"): [
-        ({"stale_writes": 1.0, **BROKE_OFF}, UNKNOWN, ""),
-    ],
-    ("two members deliver", "pause", "zookeeper"): [
-        (BROKE_OFF, UNKNOWN, ""),
-    ],
-    ("two members deliver", "split-brain", "zookeeper"): [
-        ({"changes": [CUT], **BROKE_OFF}, UNKNOWN, ""),
-    ],
-    ("old commits refused", "pause", "eager"): [
-        (BROKE_OFF, UNKNOWN, ""),
-        ({"old_accepted": 1.0, **BROKE_OFF}, NO, ""),
-    ],
+    ("zombie commits", "split-brain", "zookeeper"): [({"stale_writes": 1.0, **BROKE_OFF}, UNKNOWN, "")],
+    ("two members deliver", "pause", "zookeeper"): [(BROKE_OFF, UNKNOWN, "")],
+    ("two members deliver", "split-brain", "zookeeper"): [({"changes": [CUT], **BROKE_OFF}, UNKNOWN, "")],
+    ("old commits refused", "pause", "eager"): [(BROKE_OFF, UNKNOWN, ""), ({"old_accepted": 1.0, **BROKE_OFF}, NO, "")],
     ("no record lost", "crash", "eager"): [
         ({"lost": None, **INTERRUPTED}, UNKNOWN, ""),
         ({"lost": 4.0, "problems": ["m1.jsonl lacks 1 sequence number"]}, UNKNOWN, ""),
         ({"lost": 4.0, "outcome": "failed"}, NO, ""),
     ],
-    ("no stale write", "pause", "eager"): [
-        ({"stale_writes": 1.0, **BROKE_OFF}, NO, ""),
-    ],
-    ("no offset moved back", "crash", "zookeeper"): [
-        ({"moved_back": 1.0, **INTERRUPTED}, NO, ""),
-    ],
+    ("no stale write", "pause", "eager"): [({"stale_writes": 1.0, **BROKE_OFF}, NO, "")],
+    ("no offset moved back", "crash", "zookeeper"): [({"moved_back": 1.0, **INTERRUPTED}, NO, "")],
 }
 
 
@@ -386,8 +354,7 @@ def test_reason_of_an_unknown_verdict_says_what_the_run_did_not_come_to() -> Non
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "whole"),
-    [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)],
+    ("outcomes", "whole"), [([YES, YES], YES), ([YES, UNKNOWN], UNKNOWN), ([UNKNOWN, NO, YES], NO), ([], UNKNOWN)]
 )
 def test_overall_verdict_is_the_worst_one(outcomes: list[VerdictOutcome], whole: VerdictOutcome) -> None:
     assert worst(outcomes) is whole

@@ -50,11 +50,7 @@ CASES: dict[str, tuple[list[tuple[str, int, int]], list[tuple[int, int]], list[t
     ),
     "wanted and never held": ([], [(0, 3)], [(0, 3, 0, True, None, None)]),
     "an empty range is ignored": ([("a", 3, 3)], [], []),
-    "three at once": (
-        [("a", 0, 4), ("b", 0, 4), ("c", 0, 4)],
-        [],
-        [(0, 4, 3, False, "c", "b")],
-    ),
+    "three at once": ([("a", 0, 4), ("b", 0, 4), ("c", 0, 4)], [], [(0, 4, 3, False, "c", "b")]),
 }
 
 

@@ -8,14 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comparison.pipeline.gold.cover import (
-    Ranges,
-    first_overlap,
-    overlaps_of,
-    segment_table,
-    segments_of,
-    united,
-)
+from comparison.pipeline.gold.cover import Ranges, first_overlap, overlaps_of, segment_table, segments_of, united
 from comparison.pipeline.measured import Coverage
 from comparison.pipeline.silver.context import Window
 from comparison.results.keys import BELIEVED, SERIALS

@@ -122,15 +122,8 @@ def test_operations_under_way_at_a_reading_may_be_on_either_side_of_it() -> None
 
 def test_every_error_of_zookeeper_says_whether_the_servers_may_have_performed_the_operation() -> None:
     answered = {
-        errors.BadVersion,
-        errors.NoChildrenForEphemerals,
-        errors.NoChroot,
-        errors.NoNode,
-        errors.NodeExists,
-        errors.NodeTooLarge,
-        errors.NotEmpty,
-        errors.OperationRefused,
-        errors.RolledBack,
+        *(errors.BadVersion, errors.NoChildrenForEphemerals, errors.NoChroot, errors.NoNode, errors.NodeExists),
+        *(errors.NodeTooLarge, errors.NotEmpty, errors.OperationRefused, errors.RolledBack),
     }
     known = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ZooKeeperError)}
     assert set(counts.UNANSWERED) == {each.__name__ for each in known - answered - {ZooKeeperError}}
@@ -179,12 +172,7 @@ def test_poll_that_goes_back_without_a_new_start_is_out_of_order() -> None:
         "goes back": [poll(1, 0, 4), poll(2, 4, 9)],
     }
     found = {case: measure(traced_run(), tables(events))[0].out_of_order for case, events in cases.items()}
-    assert found == {
-        "goes on": 0,
-        "skips": 0,
-        "starts again": 0,
-        "goes back": 1,
-    }
+    assert found == {"goes on": 0, "skips": 0, "starts again": 0, "goes back": 1}
 
 
 def test_records_of_the_group_are_binned_from_the_start_of_the_measured_span() -> None:

@@ -131,10 +131,7 @@ def test_slow_and_stepped_members_are_marked() -> None:
     scene = two_members("zookeeper").fault("slow", "m1", delay_ms=20).fault("step", "m2").later()
     assert scene.shown("m1").delay_ms == 20
     assert scene.shown("m2").stepping
-    assert scene.told == [
-        "m1 is slow: it spends 20 ms on each record",
-        "m2 waits before each ZooKeeper operation",
-    ]
+    assert scene.told == ["m1 is slow: it spends 20 ms on each record", "m2 waits before each ZooKeeper operation"]
     scene.healed("slow", "m1").healed("step", "m2").drain()
     assert scene.shown("m1").delay_ms == 0
     assert not scene.shown("m2").stepping

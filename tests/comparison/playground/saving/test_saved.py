@@ -70,10 +70,7 @@ STEPS = {
         [act(1, Action.LEAVE), act(2.5, Action.START)],
         [At(1000), Inject("leave", "m2"), At(2500), Heal("leave", "m2", wait=False)],
     ),
-    "restart": (
-        [act(1, Action.RESTART)],
-        [At(1000), Inject("leave", "m2"), Heal("leave", "m2", wait=False)],
-    ),
+    "restart": ([act(1, Action.RESTART)], [At(1000), Inject("leave", "m2"), Heal("leave", "m2", wait=False)]),
     "who was added and has ended comes back first": (
         [of(1, c.AddMembers(count=1)), act(2, Action.KILL, "m4"), of(3, c.AddMembers(count=5))],
         [

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.applying import applied
 from comparison.playground.web.server import Served, serving
+from kernel.waiting import wait_until
 from tests.support.own_thread import held_open
 
 
@@ -120,3 +121,10 @@ def served_game(first: messages.Snapshot) -> Iterator[ServedGame]:
     game = StagedGame(first)
     with held_open(serving(game)) as (served, loop):
         yield ServedGame(game, served, loop)
+
+
+def sent(game: ServedGame, *expected: commands.AnyCommand) -> None:
+    """Wait until the game has been given these commands, and no others."""
+    wait_until(lambda: len(game.game.commands) >= len(expected), 60, lambda: f"{expected}, not {game.game.commands}")
+    assert game.game.commands == list(expected)
+    game.game.commands.clear()

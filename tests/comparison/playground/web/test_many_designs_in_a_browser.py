@@ -14,17 +14,7 @@ from kernel.designs import DESIGNS
 from kernel.waiting import wait_until
 from tests.comparison.playground.web.staged_game import served_game
 from tests.support.pages.browser import PHONE, require_accessible
-from tests.support.pages.playground import (
-    CUT,
-    HEALED,
-    RUNNING,
-    TWO_DELIVER,
-    WAITING,
-    card,
-    column,
-    example_at,
-    opened,
-)
+from tests.support.pages.playground import CUT, HEALED, RUNNING, TWO_DELIVER, WAITING, card, column, example_at, opened
 
 LAPTOP, LARGE = {"width": 1440, "height": 900}, {"width": 1920, "height": 1080}
 #: The changes of the example between a member that is cut off, and two that deliver.
@@ -138,9 +128,7 @@ def test_counters_are_at_the_same_places_and_say_why_one_has_no_value(browser: A
 
 
 @pytest.mark.parametrize(
-    ("size", "scheme", "moment"),
-    [(LAPTOP, "light", WAITING), (PHONE, "dark", TWO_DELIVER)],
-    ids=["laptop", "phone"],
+    ("size", "scheme", "moment"), [(LAPTOP, "light", WAITING), (PHONE, "dark", TWO_DELIVER)], ids=["laptop", "phone"]
 )
 def test_axe_finds_nothing_beside_strips(browser: Any, size: dict[str, int], scheme: str, moment: int) -> None:
     now = replace(of_all(moment), reason="stopped on the page", run_folder="runs/x" * 60, scenarios=("played.toml",))

@@ -210,11 +210,7 @@ def test_split_brain_is_seen_at_a_glance(browser: Any) -> None:
 def test_partition_that_nobody_has_for_long_stays_hatched(browser: Any) -> None:
     now = example_at(RUNNING)
     nobody = messages.Interval(id=1, kind=messages.IntervalKind.NOBODY, member="", partition="t-0", from_ms=5000)
-    group = replace(
-        now.groups[0],
-        partitions=(messages.Partition(name="t-0", delivered=9),),
-        intervals=(nobody,),
-    )
+    group = replace(now.groups[0], partitions=(messages.Partition(name="t-0", delivered=9),), intervals=(nobody,))
     with served_game(replace(now, at_ms=150_000, groups=(group,))) as game, opened(browser, game.address) as page:
         gap, plot = page.locator(".lane-plot .gap").bounding_box(), page.locator(".lane-plot").bounding_box()
         assert gap["x"] <= plot["x"]

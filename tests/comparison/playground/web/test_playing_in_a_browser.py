@@ -10,18 +10,8 @@ from msgspec.structs import replace
 from comparison.playground import commands, messages
 from comparison.playground.commands import MemberAction as Action
 from kernel.waiting import wait_until
-from tests.comparison.playground.web.staged_game import ServedGame, served_game
-from tests.support.pages.playground import (
-    CUT,
-    HEALED,
-    RUNNING,
-    TWO_DELIVER,
-    WAITING,
-    card,
-    column,
-    example_at,
-    opened,
-)
+from tests.comparison.playground.web.staged_game import sent, served_game
+from tests.support.pages.playground import CUT, HEALED, RUNNING, TWO_DELIVER, WAITING, card, column, example_at, opened
 
 State = messages.MemberState
 #: What can be done in each state; the states of `MemberAction`.
@@ -42,13 +32,6 @@ LABELS = {
     Action.HEAL: "Heal",
     Action.SLOW: "Slow",
 }
-
-
-def sent(game: ServedGame, *expected: commands.AnyCommand) -> None:
-    """Wait until the game has been given these commands, and no others."""
-    wait_until(lambda: len(game.game.commands) >= len(expected), 60, lambda: f"{expected}, not {game.game.commands}")
-    assert game.game.commands == list(expected)
-    game.game.commands.clear()
 
 
 def with_state(state: messages.MemberState) -> messages.Snapshot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -38,26 +37,21 @@ class Real:
 
 @pytest.mark.parametrize("make", [Staged, Real])
 @pytest.mark.parametrize(("after", "expected"), [(None, 1), (0, 1), (-5, 1), (5, 0), (7, 0), (9, 0), (99, 1)])
-def test_page_gets_what_it_has_missed_or_a_snapshot_and_all_that_follows(make, after, expected):
+async def test_page_gets_what_it_has_missed_or_a_snapshot_and_all_that_follows(make, after, expected):
     """Of nine increments, the last five are kept; two more follow. The snapshot comes first, if at all."""
-
-    async def run():
-        first = example_at(0)
-        game = make(first, 5)
-        for rate in range(9):
-            game.publish(RateChanged(design="eager", rate=rate))
-        found = []
-        async with aclosing(game.subscribe(after)) as items:
-            if after == 9:
-                game.publish()
-            found.append(await anext(items))
+    first = example_at(0)
+    game = make(first, 5)
+    for rate in range(9):
+        game.publish(RateChanged(design="eager", rate=rate))
+    found = []
+    async with aclosing(game.subscribe(after)) as items:
+        if after == 9:
             game.publish()
-            game.publish(RateChanged(design="eager", rate=77))
-            game.end()
-            found += [item async for item in items]
-        return found
-
-    found = asyncio.run(run())
+        found.append(await anext(items))
+        game.publish()
+        game.publish(RateChanged(design="eager", rate=77))
+        game.end()
+        found += [item async for item in items]
     assert [isinstance(item, Increment) for item in found] == [False] * expected + [True] * (len(found) - expected)
     assert [item.seq for item in found] == list(range(found[0].seq, found[-1].seq + 1))
     if not expected:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from comparison.playground import commands, messages
 from comparison.playground.messages import TimeState
-from kernel.waiting import wait_until
-from tests.comparison.playground.web.staged_game import ServedGame, served_game
+from tests.comparison.playground.web.staged_game import sent, served_game
 from tests.support.pages.browser import DESKTOP, PHONE, require_accessible
 from tests.support.pages.playground import CUT, RUNNING, TWO_DELIVER, column, example_at, opened
 
@@ -21,12 +20,6 @@ SIMULATION = messages.Simulation(
 
 def at(moment: int, **fields: Any) -> messages.Snapshot:
     return replace(example_at(moment), simulation=replace(SIMULATION, **fields))
-
-
-def sent(game: ServedGame, *expected: commands.AnyCommand) -> None:
-    wait_until(lambda: len(game.game.commands) >= len(expected), 60, lambda: f"{expected}, not {game.game.commands}")
-    assert game.game.commands == list(expected)
-    game.game.commands.clear()
 
 
 def test_a_live_game_has_no_time_to_turn(browser: Any) -> None:

@@ -24,12 +24,7 @@ def test_characters_of_markup_are_escaped(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("getData ids/m3", "`getData ids/m3`"),
-        ("a|b", r"`a\|b`"),
-        ("a`b", "`` a`b ``"),
-        ("``", "``` `` ```"),
-    ],
+    [("getData ids/m3", "`getData ids/m3`"), ("a|b", r"`a\|b`"), ("a`b", "`` a`b ``"), ("``", "``` `` ```")],
 )
 def test_code_has_a_fence_that_its_text_does_not_end(text: str, shown: str) -> None:
     assert code(text) == shown

@@ -57,10 +57,7 @@ def path(curve: Curve) -> str:
 
 
 def test_records_of_all_designs_are_on_one_scale_and_rushes_are_cut_off() -> None:
-    runs = [
-        view(SPLIT, course=intervals(*[10] * 50, 500)),
-        view(SPLIT, design="eager", course=intervals(*[10] * 40)),
-    ]
+    runs = [view(SPLIT, course=intervals(*[10] * 50, 500)), view(SPLIT, design="eager", course=intervals(*[10] * 40))]
     chart = delivered(panels(*runs))
     assert chart is not None
     one, other = chart.block.curves

@@ -129,10 +129,7 @@ def test_commits_have_different_signs() -> None:
     block, _ = partition_lanes(panel(view(SPLIT)))
     assert {name: len(paths) for name, paths in block.ticks.items()} == {"ok": 1, "stale": 1}
     signs = {label.text: label.hint for label in block.labels}
-    assert signs == {
-        "▼": "m1 commits 5, moved back by 21",
-        "×": "m1 commits 5, refused: ILLEGAL_GENERATION",
-    }
+    assert signs == {"▼": "m1 commits 5, moved back by 21", "×": "m1 commits 5, refused: ILLEGAL_GENERATION"}
 
 
 def test_fault_has_a_band_a_begin_and_a_heal() -> None:

@@ -40,10 +40,7 @@ def test_two_axes_are_rows_and_columns_for_each_design() -> None:
     assert (first.title, second.title) == ("join · zookeeper", "join · eager")
     assert (first.row_axis, first.column_axis, first.numeric) == ("members", "rate", True)
     assert medians(first) == [[20, 20, 20], [40, 40, 40]]
-    assert {(each.design, each.axis) for each in first.exponents} == {
-        ("zookeeper", "members"),
-        ("zookeeper", "rate"),
-    }
+    assert {(each.design, each.axis) for each in first.exponents} == {("zookeeper", "members"), ("zookeeper", "rate")}
 
 
 def test_further_axes_are_in_the_titles() -> None:

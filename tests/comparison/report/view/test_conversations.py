@@ -17,7 +17,7 @@ from comparison.report.view.events import KINDS_READ, read_events
 from comparison.report.view.model import ANSWER, NOTE, REFUSED, REQUEST, WATCH, Conversation
 from kernel.trace.reader import read_trace
 from kernel.trace.run_clock import events_in_order
-from tests.support.runs.seen_runs import analysed_inline, write_cut, write_hostile
+from tests.support.runs.seen_runs import analysed_cut, analysed_inline, write_hostile
 
 RECORDED = Path(__file__).parents[1]
 DESIGNS = {
@@ -106,8 +106,7 @@ def test_of_many_rebalances_the_first_after_the_change_are_told(monkeypatch: pyt
 
 
 def test_events_are_read_as_they_were_traced(tmp_path: Path) -> None:
-    write_cut(tmp_path)
-    analysed_inline(tmp_path)
+    analysed_cut(tmp_path)
     found = {run_id.rpartition("/")[2]: each for run_id, each in read_events(tmp_path).items()}
     for design in ("zookeeper", "eager"):
         traces = [read_trace(path) for path in sorted((tmp_path / "split-brain" / design / "trace").glob("*.jsonl"))]
@@ -118,8 +117,7 @@ def test_events_are_read_as_they_were_traced(tmp_path: Path) -> None:
 
 
 def test_events_of_a_long_run_are_the_first_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_cut(tmp_path)
-    analysed_inline(tmp_path)
+    analysed_cut(tmp_path)
     whole = read_events(tmp_path)
     monkeypatch.setattr(reading, "EVENTS_MAX", 5)
     for run_id, cut in read_events(tmp_path).items():

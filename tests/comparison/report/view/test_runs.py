@@ -22,7 +22,7 @@ from comparison.report.view.model import Fault, Holding, Overlap, Phase, RunView
 from comparison.report.view.naming import LETTERS_MAX, MemberNames, place_of
 from comparison.report.view.runs import read_views
 from comparison.report.view.tables import COLUMNS, MEMBERS, ROWS_MAX, SEVERAL, TablesMissing, read_tables
-from tests.support.runs.seen_runs import UUID, analysed_inline, write_cut
+from tests.support.runs.seen_runs import UUID, analysed_cut, analysed_inline
 
 SCHEMAS = {
     "ownership": INTERVAL_SCHEMA,
@@ -39,10 +39,7 @@ SCHEMAS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("cut")
-    write_cut(path)
-    analysed_inline(path)
-    return path
+    return analysed_cut(tmp_path_factory.mktemp("cut"))
 
 
 @pytest.fixture(scope="module")

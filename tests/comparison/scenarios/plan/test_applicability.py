@@ -158,10 +158,7 @@ def own(settings: Mapping[str, str], *, steps: tuple[Step, ...] = (Form(),)) -> 
             ["own: session.timeout.ms=5000 applies only to eager: zookeeper does not have"],
         ),
         ({"session.timeout.ms": "5000", "zookeeper.session.timeout.ms": "5000"}, []),
-        (
-            {"command.wait.ms": "500"},
-            ["own: command.wait.ms=500 applies to none of the chosen designs: zookeeper"],
-        ),
+        ({"command.wait.ms": "500"}, ["own: command.wait.ms=500 applies to none of the chosen designs: zookeeper"]),
         ({"group.max.size": "50"}, ["own: group.max.size=50 applies only to eager: zookeeper does not use it"]),
         ({"metric.reporters": "x"}, ["own: metric.reporters is a Kafka setting that rebalance-lab does not implement"]),
     ],

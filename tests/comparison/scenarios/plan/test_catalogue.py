@@ -272,8 +272,7 @@ def test_designs_are_named_one_by_one_or_as_all(given: tuple[str, ...], expected
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"members": 0}, {"members": 201}, {"partitions": 0}, {"rate": 0}, {"streams": 17}, {"time_limit_s": 0.0}],
+    "given", [{"members": 0}, {"members": 201}, {"partitions": 0}, {"rate": 0}, {"streams": 17}, {"time_limit_s": 0.0}]
 )
 def test_parameters_out_of_range_are_refused_with_the_range(given: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="must be between"):
@@ -340,8 +339,7 @@ def test_an_invalid_setting_is_refused(settings: dict[str, str], complaint: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "former"),
-    [("group-protocol-migration", "eager"), ("group-protocol-migration-cooperative", "cooperative")],
+    ("name", "former"), [("group-protocol-migration", "eager"), ("group-protocol-migration-cooperative", "cooperative")]
 )
 def test_who_asks_for_a_migration_in_another_design_is_told_whose_members_change_over(name: str, former: str) -> None:
     for why in CATALOGUE[name].not_applicable.values():

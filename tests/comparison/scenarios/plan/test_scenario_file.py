@@ -240,10 +240,7 @@ step = "hold"
         ('step = "resubscribe"\nplace = 1\ntopics = ["a"]', "line 7, column 11: topics must be a whole number, is 'a'"),
         ('step = "kill-at-point"\npoint = "decde"\ntarget = "member"', "unknown point 'decde'. Did you mean 'decide'?"),
         ('step = "kill-at-point"\npoint = "decide"\ntarget = "m1"', "unknown target 'm1'. Use one of member, broker"),
-        (
-            "ms = 3",
-            "line 4, column 1: a step without its name. Add step = NAME; `rebalance-lab ",
-        ),
+        ("ms = 3", "line 4, column 1: a step without its name. Add step = NAME; `rebalance-lab "),
         ('step = "played"', "unknown step 'played'"),
     ],
 )

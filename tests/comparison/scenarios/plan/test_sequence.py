@@ -47,12 +47,7 @@ def test_frozen_member_cannot_leave_with_all_others(leaving: Step, target: str, 
 
 @pytest.mark.parametrize(
     "step",
-    [
-        Inject("leave", "m1"),
-        Inject("restart", "m1"),
-        Inject("flap", "m1", {"by": "leave"}),
-        Resubscribe(1, (0,)),
-    ],
+    [Inject("leave", "m1"), Inject("restart", "m1"), Inject("flap", "m1", {"by": "leave"}), Resubscribe(1, (0,))],
 )
 def test_frozen_member_does_nothing_that_it_is_asked_for(step: Step) -> None:
     assert objected(freeze(), step) == [

@@ -80,12 +80,7 @@ class Group:
         self.noticing.set()
 
     async def come_back(
-        self,
-        place: str,
-        settings: object = None,
-        topics: list[str] | None = None,
-        design: str = "",
-        pattern: str = "",
+        self, place: str, settings: object = None, topics: list[str] | None = None, design: str = "", pattern: str = ""
     ) -> None:
         as_another = f" as {design}" if design else ""
         wanted = " ".join(topics or ()) or pattern
@@ -139,10 +134,7 @@ async def test_a_bounce_waits_for_nobody_and_starts_those_again_that_were_refuse
 
 @pytest.mark.parametrize(
     ("design", "done"),
-    [
-        ("zookeeper", ["m2 goes", "m2 comes back for orders-1"]),
-        ("eager", ["m2 subscribes to orders-1"]),
-    ],
+    [("zookeeper", ["m2 goes", "m2 comes back for orders-1"]), ("eager", ["m2 subscribes to orders-1"])],
 )
 async def test_change_of_topics_restarts_a_member_only_where_necessary(design: str, done: list[str]) -> None:
     group = Group(design)
@@ -171,12 +163,8 @@ async def test_new_pattern_reaches_one_member_after_the_other_and_its_topics_are
     assert [(e["topic"], e["wanted"]) for e in group.tracer.of("topic_wanted")] == [("orders-1", 2)]
 
 
-def test_restarted_members_may_be_of_another_design() -> None:
-    async def scenario() -> Group:
-        group = Group("static")
-        await Restarts(group.changes).restart_each(RestartEach(away_ms=0, design="eager"))
-        return group
-
-    group = asyncio.run(scenario())
+async def test_restarted_members_may_be_of_another_design() -> None:
+    group = Group("static")
+    await Restarts(group.changes).restart_each(RestartEach(away_ms=0, design="eager"))
     assert group.done == ["m1 goes", "m1 comes back as eager", "m2 goes", "m2 comes back as eager"]
     assert {each["detail"]["design"] for each in group.traced} == {"eager"}

@@ -71,8 +71,8 @@ async def test_an_observer_traces_named_owners_and_departed_members(chroot: str,
     ]
 
 
-def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
-    async def scenario(server: EmbeddedZooKeeper) -> None:
+async def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(tmp_path) as server:
         tracer = ListTracer()
         observer = LiveObserver(server.connect_string, "g", [TopicPartition("t", 0)], tracer)
         await observer.start()
@@ -84,9 +84,6 @@ def test_an_observer_that_lost_its_connection_says_so(tmp_path: Path) -> None:
         await until(lambda: complaint(observer), 60, "the lost connection to be traced")
         assert complaint(observer).endswith("lost its connection for a while")
         await observer.stop()
-
-    with EmbeddedZooKeeper(tmp_path) as server:
-        asyncio.run(scenario(server))
 
 
 async def test_an_observer_that_cannot_read_says_so(chroot: str) -> None:
@@ -133,8 +130,8 @@ def test_only_changes_below_the_chroot_are_the_runs_and_by_the_paths_of_its_clie
     ]
 
 
-def test_a_runs_log_has_what_was_done_in_its_chroot(tmp_path: Path) -> None:
-    async def scenario(server: EmbeddedZooKeeper) -> list[str]:
+async def test_a_runs_log_has_what_was_done_in_its_chroot(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper(tmp_path) as server:
         inside = await make_chroot(server.connect_string, "run-1")
         log = GivenLog([server.servers[0].data_dir / "version-2"])
         await log.begin(inside)
@@ -142,10 +139,7 @@ def test_a_runs_log_has_what_was_done_in_its_chroot(tmp_path: Path) -> None:
             inside, session_timeout_ms=15_000, connection_timeout_ms=30_000, tracer=SilentTracer(), name="test"
         ) as session:
             await session.create("/a/b", makepath=True)
-        return [each.path for each in log.transactions()]
-
-    with EmbeddedZooKeeper(tmp_path) as server:
-        assert asyncio.run(scenario(server)) == ["/a", "/a/b"]
+        assert [each.path for each in log.transactions()] == ["/a", "/a/b"]
         assert list(read_transactions(server.servers[0].data_dir, since=1 << 40))
 
 

@@ -143,11 +143,7 @@ async def test_proxy_cuts_only_the_requested_connections() -> None:
 
 async def test_cuts_of_two_connections_are_healed_one_by_one() -> None:
     tracer = ListTracer()
-    async with (
-        proxied(tracer) as proxy,
-        connected(proxy.port) as first,
-        connected(proxy.port) as second,
-    ):
+    async with proxied(tracer) as proxy, connected(proxy.port) as first, connected(proxy.port) as second:
         for client in (first, second):
             assert await answered(client, b"1") == b"1"
         ports = [client[1].get_extra_info("sockname")[1] for client in (first, second)]

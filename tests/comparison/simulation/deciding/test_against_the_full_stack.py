@@ -90,8 +90,7 @@ async def held_against_the_full_stack(folder: Path, what: str, design: str, memb
 
 
 @pytest.mark.parametrize(
-    ("what", "design"),
-    [(JOIN, "eager"), (JOIN, "cooperative"), (JOIN, "server"), (CRASH, "consumer")],
+    ("what", "design"), [(JOIN, "eager"), (JOIN, "cooperative"), (JOIN, "server"), (CRASH, "consumer")]
 )
 async def test_counts_are_those_of_the_full_stack(tmp_path: Path, what: str, design: str) -> None:
     await held_against_the_full_stack(tmp_path, what, design, 12)

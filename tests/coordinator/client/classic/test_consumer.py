@@ -79,25 +79,22 @@ async def test_commit_that_waits_for_the_coordinator_is_dropped_when_the_session
         await member.close()
 
 
-def test_join_to_a_group_of_n_costs_n_plus_2_join_requests_and_n_plus_1_sync_requests(
+async def test_join_to_a_group_of_n_costs_n_plus_2_join_requests_and_n_plus_1_sync_requests(
     chroot: str, tmp_path: Path
 ) -> None:
-    async def test() -> None:
-        async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
-            await shared_out(members, EVERYTHING)
-            await until(lambda: all(len(m.owned) > 0 for m in members), 60, "three owners")
-            before = requests(members)
-            joiner = await eager(bootstrap_of(broker)).begin({"t": 1})
-            await shared_out([*members, joiner], EVERYTHING)
-            after = requests([*members, joiner])
-            assert after["JoinGroup"] - before["JoinGroup"] == len(members) + 2
-            assert after["SyncGroup"] - before["SyncGroup"] == len(members) + 1
-            await joiner.close()
-
     def requests(members: list[Running]) -> Counter[str]:
         return Counter(str(event["api"]) for member in members for event in member.tracer.of("request_answered"))
 
-    asyncio.run(test())
+    async with laboratory(chroot, tmp_path, {}, {}, {}) as (broker, members):
+        await shared_out(members, EVERYTHING)
+        await until(lambda: all(len(m.owned) > 0 for m in members), 60, "three owners")
+        before = requests(members)
+        joiner = await eager(bootstrap_of(broker)).begin({"t": 1})
+        await shared_out([*members, joiner], EVERYTHING)
+        after = requests([*members, joiner])
+        assert after["JoinGroup"] - before["JoinGroup"] == len(members) + 2
+        assert after["SyncGroup"] - before["SyncGroup"] == len(members) + 1
+        await joiner.close()
 
 
 async def test_member_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(chroot: str, tmp_path: Path) -> None:
@@ -200,10 +197,7 @@ async def test_auto_commit_covers_delivered_records_before_a_rebalance_and_at_cl
     chroot: str, tmp_path: Path
 ) -> None:
     quiet = {"auto.commit.interval.ms": "60000"}
-    async with (
-        laboratory(chroot, tmp_path, quiet) as (broker, (first,)),
-        producing(bootstrap_of(broker)) as producer,
-    ):
+    async with laboratory(chroot, tmp_path, quiet) as (broker, (first,)), producing(bootstrap_of(broker)) as producer:
         await producer.send("t", 10)
         await until(lambda: len(first.records) == 40, 60, "40 records")
         assert not first.tracer.of("commit_answered")
@@ -263,9 +257,7 @@ async def test_fetcher_stops_reading_ahead_without_polls(chroot: str, tmp_path: 
         await until(quiet, 60, "the fetcher to be quiet", every_s=0.25)
         member.resume()
         await until(
-            lambda: len(member.records) == 8 * PREFETCH_RECORDS,
-            60,
-            lambda: f"more records, got {len(member.records)}",
+            lambda: len(member.records) == 8 * PREFETCH_RECORDS, 60, lambda: f"more records, got {len(member.records)}"
         )
         await member.close()
 

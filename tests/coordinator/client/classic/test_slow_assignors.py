@@ -72,9 +72,7 @@ async def test_leader_stays_in_the_group_while_its_strategy_computes_longer_than
         await brokers.create_topic("u", 4)
         leaders = {
             design: eager(
-                brokers.bootstrap,
-                group=design,
-                settings={**settings, "session.timeout.ms": str(SESSION_S * 1000)},
+                brokers.bootstrap, group=design, settings={**settings, "session.timeout.ms": str(SESSION_S * 1000)}
             )
             for design, settings in DESIGNS.items()
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -91,36 +90,33 @@ async def settled(members: dict[str, Running], owned: Owned, epoch: int) -> None
         await until(lambda c=consumer, m=member: all(c.position(tp) == 2 for tp in m.owned), 30, "all records")
 
 
-def test_members_ask_what_kafkas_own_asked(chroot: str, tmp_path: Path, tap: Tap) -> None:
-    async def test() -> dict[UUID, str]:
-        async with reconciling_group(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
-            await create_topics(broker, {"u": 2})
-            for topic in "tu":
-                await producer.send(topic, 2)
+async def test_members_ask_what_kafkas_own_asked(chroot: str, tmp_path: Path, tap: Tap) -> None:
+    async with reconciling_group(chroot, tmp_path) as (broker, _), producing(bootstrap_of(broker)) as producer:
+        await create_topics(broker, {"u": 2})
+        for topic in "tu":
+            await producer.send(topic, 2)
 
-            def member(name: str, **settings: str) -> Running:
-                given = {name.replace("_", "."): value for name, value in settings.items()}
-                return reconciling(bootstrap_of(broker), settings={**QUIET, "client.id": name, **given})
+        def member(name: str, **settings: str) -> Running:
+            given = {name.replace("_", "."): value for name, value in settings.items()}
+            return reconciling(bootstrap_of(broker), settings={**QUIET, "client.id": name, **given})
 
-            a = await member("a").begin({"t": 1, "u": 1})
-            await settled({"a": a}, T | U, 1)
-            await a.resubscribe({"t": 1})
-            await settled({"a": a}, T, 2)
-            b = await member("b").begin({"t": 1})
-            await settled({"a": a, "b": b}, T, 3)
-            await b.close()
-            await settled({"a": a}, T, 4)
-            await a.unsubscribe()
-            await a.resubscribe({"t": 1})
-            await settled({"a": a}, T, 6)
-            await a.close()
-            c = await member("c", group_instance_id="i", group_remote_assignor="range").begin({"t": 1})
-            await settled({"c": c}, T, 8)
-            await c.close()
-            async with client_of(broker) as client:
-                ids = (await client.refresh(["t", "u"])).topic_ids
-                return {topic_id: name for name, topic_id in ids.items() if topic_id is not None}
-
-    names = asyncio.run(test())
+        a = await member("a").begin({"t": 1, "u": 1})
+        await settled({"a": a}, T | U, 1)
+        await a.resubscribe({"t": 1})
+        await settled({"a": a}, T, 2)
+        b = await member("b").begin({"t": 1})
+        await settled({"a": a, "b": b}, T, 3)
+        await b.close()
+        await settled({"a": a}, T, 4)
+        await a.unsubscribe()
+        await a.resubscribe({"t": 1})
+        await settled({"a": a}, T, 6)
+        await a.close()
+        c = await member("c", group_instance_id="i", group_remote_assignor="range").begin({"t": 1})
+        await settled({"c": c}, T, 8)
+        await c.close()
+        async with client_of(broker) as client:
+            ids = (await client.refresh(["t", "u"])).topic_ids
+            names = {topic_id: name for name, topic_id in ids.items() if topic_id is not None}
     for client, asked in ASKED.items():
         assert tap.of(client, names) == asked, client

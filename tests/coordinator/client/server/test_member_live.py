@@ -64,12 +64,7 @@ async def test_member_registers_asks_starts_at_the_commanded_offsets_and_stops_i
         data, stat = await zookeeper.get(paths.member_id("g", member_id))
         registration = json.loads(data)
         assert registration.pop("timestamp").isdigit()
-        assert registration == {
-            "version": 1,
-            "subscription": {"t": 1},
-            "pattern": "static",
-            "design": "server",
-        }
+        assert registration == {"version": 1, "subscription": {"t": 1}, "pattern": "static", "design": "server"}
         assert stat.ephemeral_owner == session_of(member).session.session_id
 
         commander.says(Command.START, 5, {P0: 7, P1: -1})

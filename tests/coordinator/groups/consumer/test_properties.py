@@ -79,20 +79,8 @@ class Life:
         what = draw.draw(
             st.sampled_from(
                 (
-                    "start",
-                    "beat",
-                    "beat",
-                    "beat",
-                    "lose",
-                    "reconcile",
-                    "reconcile",
-                    "change",
-                    "leave",
-                    "crash",
-                    "grow",
-                    "wait",
-                    "search",
-                    "failover",
+                    *("start", "beat", "beat", "beat", "lose", "reconcile", "reconcile", "change", "leave", "crash"),
+                    *("grow", "wait", "search", "failover"),
                 )
             )
         )

@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.groups.consumer_records import (
-    ClientRecord,
-    CurrentRecord,
-    EpochRecord,
-    TargetRecord,
-)
+from coordinator.groups.consumer_records import ClientRecord, CurrentRecord, EpochRecord, TargetRecord
 from coordinator.groups.partitions import Partitions
 from coordinator.groups.records import GroupKey, GroupRecord, OffsetKey
 from coordinator.service.consumer_records import decode_consumer_key

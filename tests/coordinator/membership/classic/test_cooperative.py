@@ -78,10 +78,7 @@ def test_member_that_must_rejoin_commits_and_joins_with_all_its_partitions():
     talk = stable()
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     before = len(talk.emitted)
-    assert talk.poll() == (
-        CommitPositions(1, Identity("m-1", 1), wait=True),
-        Revoke(NOTHING),
-    )
+    assert talk.poll() == (CommitPositions(1, Identity("m-1", 1), wait=True), Revoke(NOTHING))
     assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
     assert talk.member.owned == BOTH
     assert emitted(talk, before) == []
@@ -120,10 +117,7 @@ def test_revoked_partition_is_committed_and_another_round_follows_at_once():
     before = len(talk.emitted)
     talk.synced(P0, P2)
     taken = frozenset({P1})
-    assert talk.poll() == (
-        CommitPositions(2, Identity("m-1", 2), wait=True),
-        Revoke(taken),
-    )
+    assert talk.poll() == (CommitPositions(2, Identity("m-1", 2), wait=True), Revoke(taken))
     assert talk.member.owned == BOTH
     assert talk.say(Stopped()) == (effects.Assign(2, frozenset({P2})),)
     talk.resumed()
@@ -258,10 +252,7 @@ def test_fenced_instance_id_loses_kept_partitions():
     talk.refused("Heartbeat", "REBALANCE_IN_PROGRESS")
     talk.poll()
     talk.joined(generation=2)
-    assert talk.refused("SyncGroup", "FENCED_INSTANCE_ID") == (
-        Lose(BOTH),
-        Fail("SyncGroup", "FENCED_INSTANCE_ID"),
-    )
+    assert talk.refused("SyncGroup", "FENCED_INSTANCE_ID") == (Lose(BOTH), Fail("SyncGroup", "FENCED_INSTANCE_ID"))
     assert talk.state is MemberState.FAILED
 
 

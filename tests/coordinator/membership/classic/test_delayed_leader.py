@@ -328,11 +328,7 @@ def test_nothing_that_has_an_owner_moves_while_a_delay_runs(max_delay_ms, life):
             assert not lost & {tp for owned in group.owned.values() for tp in owned}
 
 
-@given(
-    st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=4),
-    st.integers(1, 3),
-    st.sampled_from((0, 10_000)),
-)
+@given(st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=4), st.integers(1, 3), st.sampled_from((0, 10_000)))
 def test_equal_subscriptions_are_assigned_like_connects_tasks(owned_tasks, first_topic, max_delay_ms):
     """Six partitions of two topics, in order, are assigned as Connect's assignor assigns six tasks."""
     every = [

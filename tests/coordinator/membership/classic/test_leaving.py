@@ -143,10 +143,7 @@ def test_restarted_static_leader_leads_and_skips_the_assignment():
 @pytest.mark.parametrize("api", ["Heartbeat", "OffsetCommit"])
 def test_replaced_static_member_ends(api: str):
     talk = Talk(STATIC).stable()
-    assert talk.refused(api, "FENCED_INSTANCE_ID") == (
-        Lose(BOTH),
-        Fail(api, "FENCED_INSTANCE_ID"),
-    )
+    assert talk.refused(api, "FENCED_INSTANCE_ID") == (Lose(BOTH), Fail(api, "FENCED_INSTANCE_ID"))
     assert talk.state is MemberState.FAILED
     assert talk.poll() == ()
     assert talk.say(Closed()) == ()

@@ -119,10 +119,7 @@ def test_member_that_must_rejoin_keeps_everything_until_it_polls_then_commits_an
     assert talk.state is MemberState.REJOIN_NEEDED
     assert talk.member.owned == {P0, P1}
     identity = Identity("m-1", 1)
-    assert talk.poll() == (
-        CommitPositions(1, identity, wait=True),
-        Revoke(frozenset({P0, P1})),
-    )
+    assert talk.poll() == (CommitPositions(1, identity, wait=True), Revoke(frozenset({P0, P1})))
     assert talk.state is MemberState.STOPPING
     assert talk.identity == identity  # a commit from the callback is still good
     assert talk.say(Stopped()) == (effects.SendJoin(stamp=2, member_id="m-1"),)
@@ -206,10 +203,7 @@ def test_rejoin_requested_before_taking_over_skips_that_generation():
 
 def test_close_commits_revokes_and_leaves():
     talk = Talk().stable()
-    assert talk.say(Closed()) == (
-        CommitPositions(1, Identity("m-1", 1), wait=True),
-        Revoke(frozenset({P0, P1})),
-    )
+    assert talk.say(Closed()) == (CommitPositions(1, Identity("m-1", 1), wait=True), Revoke(frozenset({P0, P1})))
     assert talk.state is MemberState.CLOSING
     assert talk.say(Stopped()) == (effects.SendLeave("m-1"),)
     assert talk.state is MemberState.LEFT

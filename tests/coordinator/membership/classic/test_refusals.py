@@ -330,10 +330,7 @@ def test_lookup_that_is_refused_fails_the_member():
 
 def test_fenced_member_loses_what_it_owned():
     talk = Talk().stable()
-    assert talk.refused("Heartbeat", "FENCED_INSTANCE_ID") == (
-        Lose(OWNED),
-        Fail("Heartbeat", "FENCED_INSTANCE_ID"),
-    )
+    assert talk.refused("Heartbeat", "FENCED_INSTANCE_ID") == (Lose(OWNED), Fail("Heartbeat", "FENCED_INSTANCE_ID"))
 
 
 # -- the tables -------------------------------------------------------------------------------------------------------

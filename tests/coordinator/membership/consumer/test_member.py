@@ -19,14 +19,7 @@ from coordinator.membership.consumer.member import ConsumerMember, ConsumerMembe
 from coordinator.membership.consumer.reactions import HEARTBEAT, reaction
 from coordinator.membership.consumer.table import step
 from coordinator.membership.effects import AbandonCoordinator, CommitPositions, Effect, Fail, FindCoordinator
-from coordinator.membership.events import (
-    UNANSWERED,
-    Closed,
-    CoordinatorFound,
-    CoordinatorUnknown,
-    Event,
-    Polled,
-)
+from coordinator.membership.events import UNANSWERED, Closed, CoordinatorFound, CoordinatorUnknown, Event, Polled
 from kernel.values import TopicPartition
 from tests.coordinator.membership.talk import MemberTalk
 

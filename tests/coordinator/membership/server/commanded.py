@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator.membership.effects import Effect
-from coordinator.membership.events import (
-    Closed,
-    CoordinatorUnknown,
-    Stopped,
-)
+from coordinator.membership.events import Closed, CoordinatorUnknown, Stopped
 from coordinator.membership.server import events
 from coordinator.membership.server.member import ServerMember, ServerMemberSettings, ServerMemberState, deadline
 from coordinator.membership.server.reactions import reaction

@@ -129,11 +129,7 @@ def test_due_commit_is_made_only_in_a_poll() -> None:
 
 def test_closing_commits_and_revokes_and_cancels_the_await() -> None:
     talk = Talk().started(P0)
-    assert talk.close() == (
-        CancelAwait(),
-        CommitPositions(2, Identity("m-1", 4), wait=True),
-        Revoke(frozenset({P0})),
-    )
+    assert talk.close() == (CancelAwait(), CommitPositions(2, Identity("m-1", 4), wait=True), Revoke(frozenset({P0})))
     assert talk.stopped() == (Unregister(),)
     assert talk.state is ServerMemberState.LEFT
     assert talk.kinds()[-2:] == ["partitions_revoked", "member_closed"]

@@ -33,7 +33,7 @@ from kernel.zookeeper.operations import SessionState
 from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.sessions import become, expire, fail, opened
 
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 #: Outlives the restart of a server on a busy machine, and a connection that it accepts and never answers
 #: (kernel.zookeeper.connection); expiries are forced.
 SESSION_MS = 15_000
@@ -78,7 +78,7 @@ class Brokers:
             self.chroot,
             BrokerAddress(node_id, "127.0.0.1", 9000 + node_id),
             session_timeout_ms=SESSION_MS,
-            connection_timeout_ms=8000,
+            connection_timeout_ms=30_000,
             tracer=self.tracers[node_id],
         )
         self.listeners[node_id] = RecordingListener()
@@ -179,13 +179,13 @@ async def test_topics_are_created_grown_and_deleted_from_any_broker(chroot: str)
         assert await two.until(lambda s: len(states(s, "t")) == 3 and states(s, "t")[2][0] != NO_LEADER, WAIT_MS)
         leaders = {p: one if states(two.snapshot, "t")[p][0] == 1 else two for p in range(3)}
         await until(
-            lambda: all(c.leads(TopicPartition("t", p)) for p, c in leaders.items()), 5, "leaders of all partitions"
+            lambda: all(c.leads(TopicPartition("t", p)) for p, c in leaders.items()), 60, "leaders of all partitions"
         )
         await two.delete_topic("t")
         for view in (one, two):
             assert await view.until(lambda s: "t" not in s.topics, WAIT_MS)
         await until(
-            lambda: forgotten == [made.topic_id] and not brokers.listeners[1].led, 5, "the deletion to be reported"
+            lambda: forgotten == [made.topic_id] and not brokers.listeners[1].led, 60, "the deletion to be reported"
         )
         with pytest.raises(UnknownTopic):
             await two.delete_topic("t")

@@ -76,16 +76,8 @@ def test_restarted_brokers_are_those_with_another_registration() -> None:
 def test_replicas_are_spread_over_the_brokers_as_by_kafka() -> None:
     """The example in the comment of Kafka's AdminUtils: 5 brokers, 10 partitions, 3 replicas, start 0, shift 0."""
     assert spread(range(5), 10, 3, start=0, shift=0) == (
-        (0, 1, 2),
-        (1, 2, 3),
-        (2, 3, 4),
-        (3, 4, 0),
-        (4, 0, 1),
-        (0, 2, 3),
-        (1, 3, 4),
-        (2, 4, 0),
-        (3, 0, 1),
-        (4, 1, 2),
+        *((0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1), (0, 2, 3), (1, 3, 4), (2, 4, 0)),
+        *((3, 0, 1), (4, 1, 2)),
     )
     assert spread([1, 2], 3, 2, start=1, shift=0) == ((2, 1), (1, 2), (2, 1))
     assert spread([4], 2, 1, start=0, shift=0, first=5) == ((4,), (4,))

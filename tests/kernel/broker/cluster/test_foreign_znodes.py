@@ -25,7 +25,7 @@ from kernel.zookeeper.session import ZooKeeperSession
 from tests.support.brokers.live import read_values, running_broker, send_values
 from tests.support.zookeeper.sessions import gone, opened
 
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 TP = TopicPartition("t", 0)
 DEEP = b"[" * 100_000
 LONG = "9" * 5_000

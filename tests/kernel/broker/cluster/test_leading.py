@@ -147,13 +147,13 @@ async def test_failed_takeover_is_repeated_while_it_is_needed(monkeypatch: pytes
 
 
 async def test_wait_before_a_retry_ends_when_it_is_no_longer_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.broker.cluster.leading._RETRY_S", 60)
+    monkeypatch.setattr("kernel.broker.cluster.leading._RETRY_S", 3_600)
     leading, listener, _ = made()
     listener.errors = [StorageFailed("full")]
     leading.want(lead(1), NOTHING)
     await until(lambda: listener.calls == ["lead 1", "resign"], 60, "the first attempt to fail")
     leading.want({}, NOTHING)
-    await asyncio.wait_for(leading.settled(), 5)
+    await asyncio.wait_for(leading.settled(), 60)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_listener_with_an_internal_error_has_to_resign_and_is_not_called_a
     leading, listener, _ = made()
     listener.errors = [KeyError("lost")]
     leading.want(lead(0), NOTHING)
-    await asyncio.wait_for(leading.settled(), 5)
+    await asyncio.wait_for(leading.settled(), 60)
     leading.want(lead(0), NOTHING)
     await leading.settled()
     assert listener.calls == ["lead 0", "resign"]
@@ -194,7 +194,7 @@ async def test_partition_whose_log_an_internal_error_stopped_is_not_led_again_at
     leading.want(lead(0), NOTHING)
     await leading.settled()
     leading.lost(TP, LogStopped("a mistake"))
-    await asyncio.wait_for(leading.settled(), 5)
+    await asyncio.wait_for(leading.settled(), 60)
     assert listener.calls == ["lead 0", "resign"]
     leading.forget_refusals()
     leading.want(lead(0), NOTHING)
@@ -213,7 +213,7 @@ async def test_listener_that_cannot_resign_does_not_affect_the_others(caplog: py
     leading.want(lead(0), NOTHING)
     await leading.settled()
     leading.want({}, NOTHING)
-    await asyncio.wait_for(leading.settled(), 5)
+    await asyncio.wait_for(leading.settled(), 60)
     assert willing.calls == ["lead 0", "resign"]
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 

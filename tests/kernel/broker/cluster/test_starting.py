@@ -16,7 +16,7 @@ from tests.support.trace.tracers import ListTracer
 from tests.support.zookeeper.proxy import ZooKeeperProxy
 from tests.support.zookeeper.sessions import gone, opened
 
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 BROKER = paths.broker(1)
 
 

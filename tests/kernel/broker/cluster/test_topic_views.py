@@ -73,7 +73,7 @@ def test_nothing_is_built_when_nothing_has_changed() -> None:
 
 # -- limits on the size of one topic, and of all together, because ZooKeeper keeps them in memory ----------------------
 
-WAIT_MS = 10_000
+WAIT_MS = 30_000
 
 
 async def test_total_number_of_partitions_is_bounded_and_a_refused_topic_leaves_nothing(

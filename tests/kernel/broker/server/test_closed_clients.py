@@ -72,7 +72,9 @@ async def test_records_without_acks_of_a_client_that_closes_are_all_stored(
         await until_stored(client, number)
 
 
-def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(chroot: str, tmp_path: Path) -> None:
+async def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(
+    chroot: str, tmp_path: Path
+) -> None:
     """A real 4.1.1 empties the group and stores the offset, ten times out of ten."""
     offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
 
@@ -104,21 +106,18 @@ def test_commit_and_leave_of_a_client_that_closes_without_reading_are_processed(
         fetched = await connection.call(Api.OffsetFetch, wanted, version=5)
         assert fetched.topics[0].partitions[0].committed_offset == 7
 
-    async def test() -> None:
-        async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker, client_of(broker) as client:
-            await create_topics(broker, {"t": 1})
-            connection = await client.any_connection()
+    async with running_broker(chroot, tmp_path, mount=(service.mount,)) as broker, client_of(broker) as client:
+        await create_topics(broker, {"t": 1})
+        connection = await client.any_connection()
 
-            async def is_coordinator() -> bool:
-                answer = await connection.call(Api.FindCoordinator, {"key": "g"}, version=0)
-                listed = await connection.call(Api.ListGroups, {}, version=0)
-                return answer.error_code is ErrorCode.none and listed.error_code is ErrorCode.none
+        async def is_coordinator() -> bool:
+            answer = await connection.call(Api.FindCoordinator, {"key": "g"}, version=0)
+            listed = await connection.call(Api.ListGroups, {}, version=0)
+            return answer.error_code is ErrorCode.none and listed.error_code is ErrorCode.none
 
-            await until(is_coordinator, 60, "the coordinator")
-            for number in range(10):
-                await leave(broker, connection, f"g{number}")
-
-    asyncio.run(asyncio.wait_for(test(), 300))
+        await until(is_coordinator, 60, "the coordinator")
+        for number in range(10):
+            await leave(broker, connection, f"g{number}")
 
 
 PRODUCES = """
@@ -128,7 +127,7 @@ producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": 0, 
 for n in range(number):
     producer.produce("t", b"%d" % n, partition=n % 20)
     producer.poll(0)
-assert producer.flush(20) == 0
+assert producer.flush(60) == 0
 """
 
 

@@ -127,4 +127,4 @@ async def test_a_connection_whose_answer_is_lost_is_closed() -> None:
     async with asked(7) as (parking, _, reader, _):
         ((_, later),) = parking.parked
         later.fail()
-        assert await asyncio.wait_for(reader.read(), 10) == b""
+        assert await asyncio.wait_for(reader.read(), 60) == b""

@@ -145,11 +145,7 @@ async def test_alteration_through_one_broker_holds_on_the_leader_without_a_resta
 
 @pytest.mark.parametrize(
     "notification",
-    [
-        b'{"version":2,"entity_path":"topics/t"}',
-        b'{"version":1,"entity_type":"topics","entity_name":"t"}',
-        b'"t"',
-    ],
+    [b'{"version":2,"entity_path":"topics/t"}', b'{"version":1,"entity_type":"topics","entity_name":"t"}', b'"t"'],
     ids=["since 0.10.1", "0.9", "0.8"],
 )
 async def test_settings_that_a_tool_wrote_to_zookeeper_are_applied(

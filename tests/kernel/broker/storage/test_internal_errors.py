@@ -56,12 +56,12 @@ async def opened(folder: Path) -> AsyncIterator[tuple[Storage, list[tuple[TopicP
     try:
         yield storage, closed
     finally:
-        await asyncio.wait_for(storage.close(), 10)
+        await asyncio.wait_for(storage.close(), 60)
 
 
 async def outcomes(*waiting: Any) -> list[object]:
     """The outcome of each of these, within seconds: a value or an error."""
-    return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 10)
+    return await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
 
 
 def tracebacks(caplog: pytest.LogCaptureFixture) -> list[BaseException]:

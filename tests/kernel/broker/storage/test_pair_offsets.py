@@ -98,7 +98,7 @@ async def test_tailing_reader_sees_every_write_and_tombstone_in_order(tmp_path: 
         log.on_advance(moved.set)
         for number in range(5):
             await log.upsert([(b"k", None if number == 3 else b"%d" % number)])
-            await asyncio.wait_for(moved.wait(), 5)
+            await asyncio.wait_for(moved.wait(), 60)
             moved.clear()
             seen += [(r.offset, r.key, r.value) for r in unpacked(await log.read(number, 1000))]
         assert seen == [(n, b"k", None if n == 3 else b"%d" % n) for n in range(5)]

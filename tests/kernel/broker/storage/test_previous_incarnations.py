@@ -6,29 +6,16 @@ import asyncio
 import logging
 import random
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from kernel.broker.storage.errors import StorageFailed
 from kernel.broker.storage.previous_incarnations import clean_up_previous_incarnations
-from kernel.broker.storage.storage import Storage
 from kernel.broker.storage.wal import damage
-from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells
+from tests.support.brokers.stored import TOPIC_ID, TP, batch, cells, opened
 
 RECORDS = 40
-
-
-@asynccontextmanager
-async def opened(folder: Path, life: str) -> AsyncIterator[Storage]:
-    storage = Storage(folder, 1, life)
-    await storage.start()
-    try:
-        yield storage
-    finally:
-        await storage.close()
 
 
 @pytest.fixture
@@ -36,7 +23,7 @@ def killed(tmp_path: Path) -> Path:
     """The folder of a broker that was killed: records in its write-ahead log only, one transaction each."""
 
     async def body() -> None:
-        async with opened(tmp_path / "live", "first") as storage:
+        async with opened(tmp_path / "live", life="first") as storage:
             log = await storage.take_over(TP, TOPIC_ID, 0)
             for number in range(RECORDS):
                 await log.append([batch(str(number))])
@@ -51,7 +38,7 @@ def wal_of(folder: Path) -> Path:
 
 
 async def stored(folder: Path) -> int:
-    async with opened(folder, "second") as storage:
+    async with opened(folder, life="second") as storage:
         log = await storage.take_over(TP, TOPIC_ID, 1)
         return len(cells(await log.read(0, 10**7)))
 
@@ -117,7 +104,7 @@ def test_partition_without_its_publications_is_refused(killed: Path, removed: st
     shutil.rmtree(killed / removed)
 
     async def refused() -> None:
-        async with opened(killed, "second") as storage:
+        async with opened(killed, life="second") as storage:
             for _ in range(2):
                 with pytest.raises(
                     StorageFailed, match=r"is missing or empty.*Put the folder back, or delete the topic"
@@ -133,7 +120,7 @@ def test_partition_without_its_publications_is_refused(killed: Path, removed: st
 
 
 async def test_new_partition_begins_at_any_epoch(killed: Path) -> None:
-    async with opened(killed, "second") as storage:
+    async with opened(killed, life="second") as storage:
         log = await storage.take_over(TP._replace(partition=9), TOPIC_ID, 4)
         assert log.end_offset == 0
 
@@ -143,7 +130,7 @@ def test_file_of_an_earlier_incarnation_is_removed_once_unreferenced(killed: Pat
         return {path.name.removesuffix(".sqlite") for path in (killed / "incarnations").glob("*.sqlite")}
 
     async def idle(life: str, epoch: int) -> None:
-        async with opened(killed, life) as storage:
+        async with opened(killed, life=life) as storage:
             assert (await storage.take_over(TP, TOPIC_ID, epoch)).end_offset == RECORDS
 
     asyncio.run(idle("second", 1))
