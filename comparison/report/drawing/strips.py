@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: Steps of a curve, and about the width of a strip beside a table on a desktop.
-STEPS, _WIDTH = 240, 480
+#: Steps of a curve.
+STEPS = 240
+#: About the width of a strip beside a table on a desktop, and on a phone, by the class of labels that fit only there.
+_WIDTHS = {"wide": 480, "narrow": 260}
 #: The height of a strip, of the marks below it, and of a line of words above it.
 _PLOT, _MARKS, _WORDS = 18, 4, 12
 #: The same words closer than so many pixels stand once, above the first strip that has them.
@@ -48,7 +50,7 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
         return None
     block = Block("strips", f"Share of the partitions delivered from over time, {in_designs(drawn)}")
     marks = Bars(common_scale(panels))
-    said: set[tuple[str, int]] = set()
+    said: dict[str, set[tuple[str, int]]] = {each: set() for each in _WIDTHS}
     for panel, steps in drawn:
         _words(block, panel, said)
         add_plot(block, panel, (0, 100), [Plot("% delivered from", "area got", steps)], [], _PLOT)
@@ -79,29 +81,38 @@ def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
         yield Entry("below: records are delivered again", "late", "bar")
 
 
-def _words(block: Block, panel: Panel, said: set[tuple[str, int]]) -> None:
+def _words(block: Block, panel: Panel, said: dict[str, set[tuple[str, int]]]) -> None:
     """What was done to the group, above its strip, unless it stands above an earlier one at the same place."""
-    free = 0.0
-    for at_ms, text in _at_once(panel):
-        x = panel.scale.share(at_ms) * _WIDTH
-        if any(text == other and abs(x - at) < _SAME for other, at in said):
-            continue
-        is_left = x + LETTER * len(text) > _WIDTH
-        begins = x - LETTER * len(text) if is_left else x
-        if begins >= free:
-            said.add((text, round(x)))
-            label = Label("ev", panel.scale.unit(at_ms), block.height + _WORDS - 1, text, ends_there=is_left)
-            block.labels.append(label)
-            free = begins + LETTER * (len(text) + 1)
-    if free:
+    wide, narrow = (list(_fitting(panel, width, said[each])) for each, width in _WIDTHS.items())
+    for at_ms, text, is_left in dict.fromkeys((*wide, *narrow)):
+        place = at_ms, text, is_left
+        kind = "ev" if place in wide and place in narrow else "ev wide" if place in wide else "ev narrow"
+        label = Label(kind, panel.scale.unit(at_ms), block.height + _WORDS - 1, text, ends_there=is_left)
+        block.labels.append(label)
+    if wide or narrow:
         block.height += _WORDS
 
 
-def _at_once(panel: Panel) -> Iterator[tuple[float, str]]:
+def _fitting(panel: Panel, width: int, said: set[tuple[str, int]]) -> Iterator[tuple[float, str, bool]]:
+    """The words that fit into a width: when, what, and whether they end there."""
+    free = 0.0
+    for at_ms, text in _at_once(panel, width):
+        x = panel.scale.share(at_ms) * width
+        if any(text == other and abs(x - at) < _SAME for other, at in said):
+            continue
+        is_left = x + LETTER * len(text) > width
+        begins = x - LETTER * len(text) if is_left else x
+        if begins >= free:
+            said.add((text, round(x)))
+            yield at_ms, text, is_left
+            free = begins + LETTER * (len(text) + 1)
+
+
+def _at_once(panel: Panel, width: int) -> Iterator[tuple[float, str]]:
     """Faults and changes; what came at about the same moment together."""
     together: dict[int, tuple[float, list[str]]] = {}
     for at_ms, text in disturbances_named(panel.view):
-        place = round(panel.scale.share(at_ms) * _WIDTH / _SAME)
+        place = round(panel.scale.share(at_ms) * width / _SAME)
         together.setdefault(place, (at_ms, []))[1].append(text)
     for at_ms, texts in together.values():
         yield at_ms, ", ".join(sorted(set(texts)))
