@@ -43,8 +43,9 @@ def difference_of(before: Located, after: Located, sides: Sides, bounds: Sequenc
 
 
 def have_common(before: Located, after: Located) -> bool:
-    """Whether both have runs of a scenario in the same design."""
-    return bool(by_column(before[0]).keys() & by_column(after[0]).keys())
+    """Whether both have a scenario with runs in the same design: two scenarios of one result can share a run."""
+    one, other = ({each.scenario for each in result.scenarios} for result, _ in (before, after))
+    return bool(one & other and by_column(before[0]).keys() & by_column(after[0]).keys())
 
 
 def _require_comparable(before: Located, after: Located) -> None:

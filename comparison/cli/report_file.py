@@ -111,10 +111,15 @@ def _page(results: Sequence[Located]) -> str:
     from comparison.report.sections.done import About
     from comparison.report.view.runs import read_views
 
-    views = [view for result, folder in results for view in read_views(result, folder)]
+    views = {
+        run.path: view
+        for result, folder in results
+        for run, view in zip(result.runs, read_views(result, folder), strict=True)
+    }
     command, *others = commands_of(results)
     about = About(command, {**catalogue(), **described_of(results)}, others)
-    return page(together([result for result, _ in results]), views, about)
+    whole = together([result for result, _ in results])
+    return page(whole, [views[run.path] for run in whole.runs], about)
 
 
 def _comparison(results: Sequence[Located], difference: Difference) -> str:

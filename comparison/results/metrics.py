@@ -82,9 +82,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "standstill_partition_s": Metric(
             "s",
             "the sum of such times of all partitions",
-            "all of them, partition-s",
+            "all standstills, partition-s",
             AS_MEDIAN,
-            is_part=True,
             of=STRETCH,
         ),
         "left_unnamed": Metric(
@@ -382,7 +381,7 @@ def label_of(name: str) -> str:
         if metric.label and not metric.is_part:
             above = metric.label
         if each == name:
-            return f"{above}: {metric.label}" if metric.is_part else metric.label or metric.meaning
+            return f"{above.partition(',')[0]}: {metric.label}" if metric.is_part else metric.label or metric.meaning
     raise KeyError(name)
 
 

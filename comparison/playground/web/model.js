@@ -59,9 +59,12 @@ export function apply(now, increment) {
   return true;
 }
 
-// Whether anything can be done; and to groups: not while they run again to where they are to be.
+// Whether anything can be done; whether time can go on by an event: not while groups run again to where they are to be;
+// and whether groups take commands: one can also go back to before their first members were started.
 export const isOpen = ({ status }) => status === "running";
-export const takesCommands = (game) => isOpen(game) && (!game.simulation || ["running", "paused"].includes(game.simulation.time));
+export const isPresent = (game) => isOpen(game) && (!game.simulation || ["running", "paused"].includes(game.simulation.time));
+export const takesCommands = (game) => isPresent(game)
+  && (!game.simulation || game.groups.every(({ members }) => members.length >= game.begun.members));
 
 // How many more a group takes. The place of a member that was added is free again when it has ended.
 export function roomIn({ members, partitions }, { begun, limits }) {

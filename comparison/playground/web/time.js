@@ -1,7 +1,7 @@
 // Virtual time, in a simulated game: it stands still, goes on by an event, slower or faster, and back to any moment.
 
 import { html, put, say } from "./elements.js";
-import { isOpen, takesCommands } from "./model.js";
+import { isOpen, isPresent } from "./model.js";
 
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
 const KEYS = { p: "let virtual time stand still, or go on", e: "one event on", ",": "slower", ".": "faster", z: "one second back" };
@@ -50,7 +50,7 @@ export class VirtualTime {
     if (document.activeElement !== speed) speed.value = String(now.speed);
     if (document.activeElement !== part("to")) part("to").value = (game.at_ms / 1000).toFixed(1);
     for (const each of part("time").querySelectorAll("button"))
-      put(each, "aria-disabled", String(!(each.id === "next-event" ? takesCommands(game) : this.isOpen)));
+      put(each, "aria-disabled", String(!(each.id === "next-event" ? isPresent(game) : this.isOpen)));
     speed.disabled = part("to").disabled = !this.isOpen;
   }
 
@@ -72,7 +72,7 @@ export class VirtualTime {
   }
 
   nextEvent() {
-    if (takesCommands(this.game)) this.give({ type: "next-event" }, "one event on");
+    if (isPresent(this.game)) this.give({ type: "next-event" }, "one event on");
   }
 
   setSpeed(speed) {
@@ -119,7 +119,7 @@ export class SameAgain {
   update(game) {
     const { simulation, groups } = game, shown = groups.map((each) => each.design);
     const others = simulation.designs.filter((each) => !shown.includes(each));
-    this.isOpen = takesCommands(game);
+    this.isOpen = isPresent(game);
     if (this.others !== others.join()) {
       this.others = others.join();
       this.choice.replaceChildren(...others.map((each) => html("option", { value: each }, each)));

@@ -33,7 +33,7 @@ PHASES = {
     "resume": "#B5AC3E",
     "backoff": "#A07C6C",
 }
-ADDITION = {"grow": "#B9C2CE", "notice": "#6B7684", "hear": "#E3B341", "wait": "#D8D2C4", "deliver": "#3FA79B"}
+ADDITION = {"grow": "#B9C2CE", "notice": "#6B7684", "hear": "#B0692E", "wait": "#D8D2C4", "deliver": "#3FA79B"}
 #: What the templates need.
 PALETTE = {"colours": COLOURS, "phases": {**PHASES, **ADDITION}}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
+from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, in_designs, rows_of_windows
 from comparison.report.drawing.course import TICKS_FEW, axis, disturbances_named
 from comparison.report.drawing.layout import IDLE, LETTER, Bars, Block, Label, Row, Step
 from comparison.report.view.model import joined
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: Steps of a curve, and about the width of a strip beside a table on a desktop.
-STEPS, _WIDTH = 240, 480
+#: Steps of a curve.
+STEPS = 240
+#: About the width of a strip beside a table on a desktop, and on a phone, by the class of labels that fit only there.
+_WIDTHS = {"wide": 480, "narrow": 260}
 #: The height of a strip, of the marks below it, and of a line of words above it.
 _PLOT, _MARKS, _WORDS = 18, 4, 12
 #: The same words closer than so many pixels stand once, above the first strip that has them.
@@ -46,9 +48,9 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
     drawn = [(panel, steps) for panel in panels if (steps := list(_steps(panel)))]
     if not drawn:
         return None
-    block = Block("strips", f"Share of the partitions delivered from over time, {_designs(drawn)}")
+    block = Block("strips", f"Share of the partitions delivered from over time, {in_designs(drawn)}")
     marks = Bars(common_scale(panels))
-    said: set[tuple[str, int]] = set()
+    said: dict[str, set[tuple[str, int]]] = {each: set() for each in _WIDTHS}
     for panel, steps in drawn:
         _words(block, panel, said)
         add_plot(block, panel, (0, 100), [Plot("% delivered from", "area got", steps)], [], _PLOT)
@@ -62,14 +64,10 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
         axis=axis(panels[0], TICKS_FEW),
         legend=list(_legend(panel.view for panel, _ in drawn)),
         headings=["seconds", *(panel.view.design for panel, _ in drawn)],
-        rows=_rows([panel for panel, _ in drawn]),
+        rows=rows_of_windows([panel for panel, _ in drawn], _cell),
         is_timed=False,
         length=panels[0].scale.length_ms,
     )
-
-
-def _designs(drawn: Sequence[tuple[Panel, Sequence[Step]]]) -> str:
-    return f"in {', '.join(panel.view.design for panel, _ in drawn)}. The table below says the same."
 
 
 def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
@@ -83,29 +81,38 @@ def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
         yield Entry("below: records are delivered again", "late", "bar")
 
 
-def _words(block: Block, panel: Panel, said: set[tuple[str, int]]) -> None:
+def _words(block: Block, panel: Panel, said: dict[str, set[tuple[str, int]]]) -> None:
     """What was done to the group, above its strip, unless it stands above an earlier one at the same place."""
-    free = 0.0
-    for at_ms, text in _at_once(panel):
-        x = panel.scale.share(at_ms) * _WIDTH
-        if any(text == other and abs(x - at) < _SAME for other, at in said):
-            continue
-        is_left = x + LETTER * len(text) > _WIDTH
-        begins = x - LETTER * len(text) if is_left else x
-        if begins >= free:
-            said.add((text, round(x)))
-            label = Label("ev", panel.scale.unit(at_ms), block.height + _WORDS - 1, text, ends_there=is_left)
-            block.labels.append(label)
-            free = begins + LETTER * (len(text) + 1)
-    if free:
+    wide, narrow = (list(_fitting(panel, width, said[each])) for each, width in _WIDTHS.items())
+    for at_ms, text, is_left in dict.fromkeys((*wide, *narrow)):
+        place = at_ms, text, is_left
+        kind = "ev" if place in wide and place in narrow else "ev wide" if place in wide else "ev narrow"
+        label = Label(kind, panel.scale.unit(at_ms), block.height + _WORDS - 1, text, ends_there=is_left)
+        block.labels.append(label)
+    if wide or narrow:
         block.height += _WORDS
 
 
-def _at_once(panel: Panel) -> Iterator[tuple[float, str]]:
+def _fitting(panel: Panel, width: int, said: set[tuple[str, int]]) -> Iterator[tuple[float, str, bool]]:
+    """The words that fit into a width: when, what, and whether they end there."""
+    free = 0.0
+    for at_ms, text in _at_once(panel, width):
+        x = panel.scale.share(at_ms) * width
+        if any(text == other and abs(x - at) < _SAME for other, at in said):
+            continue
+        is_left = x + LETTER * len(text) > width
+        begins = x - LETTER * len(text) if is_left else x
+        if begins >= free:
+            said.add((text, round(x)))
+            yield at_ms, text, is_left
+            free = begins + LETTER * (len(text) + 1)
+
+
+def _at_once(panel: Panel, width: int) -> Iterator[tuple[float, str]]:
     """Faults and changes; what came at about the same moment together."""
     together: dict[int, tuple[float, list[str]]] = {}
     for at_ms, text in disturbances_named(panel.view):
-        place = round(panel.scale.share(at_ms) * _WIDTH / _SAME)
+        place = round(panel.scale.share(at_ms) * width / _SAME)
         together.setdefault(place, (at_ms, []))[1].append(text)
     for at_ms, texts in together.values():
         yield at_ms, ", ".join(sorted(set(texts)))
@@ -172,15 +179,8 @@ def _begin_ms(lane: PartitionView) -> float:
     return min((each.from_ms for each in stretches), default=0.0)
 
 
-def _rows(panels: Sequence[Panel]) -> list[list[str]]:
-    """A row for each of some stretches of the axis; empty where a run had not begun or had ended."""
-    rows = []
-    for low, high in windows(panels, rows_max(panels)) if any(panel.view.course for panel in panels) else ():
-        cells = []
-        for panel in panels:
-            zero_ms, ends_ms = panel.scale.zero_ms, _ends_ms(panel.view) or 0.0
-            edges = np.array([low + zero_ms, min(high + zero_ms, ends_ms)])
-            share = shares(panel.view, edges)[0] if edges[1] > edges[0] else np.nan
-            cells.append("" if np.isnan(share) else f"{100 * share:.0f}%")
-        rows.append([f"{low / 1000:g} to {high / 1000:g}", *cells])
-    return rows
+def _cell(panel: Panel, low: int, high: int) -> str:
+    zero_ms, ends_ms = panel.scale.zero_ms, _ends_ms(panel.view) or 0.0
+    edges = np.array([low + zero_ms, min(high + zero_ms, ends_ms)])
+    share = shares(panel.view, edges)[0] if edges[1] > edges[0] else np.nan
+    return "" if np.isnan(share) else f"{100 * share:.0f}%"

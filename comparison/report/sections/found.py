@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.sections.evidence import first_moved_back, first_overlap
+from comparison.report.sections.evidence import first_moved_back, first_overlap, stretch
 from comparison.report.sections.found_members import overdue, reset_behind, takeovers
 from comparison.report.sections.words import by_design, counted, metric
 from comparison.report.summaries import additions
 from comparison.report.summaries.figures import ending, number
 from comparison.report.summaries.repeats import RunOfRepeats
 from comparison.report.summaries.throughput import SLOW, describe_waits
+from comparison.report.view.model import Stretch
 from comparison.results.meanings import Glance
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
@@ -59,7 +60,7 @@ def findings(scenario: str, runs: Sequence[Run], views: Views, promises: Promise
     if scenario == SLOW:
         found += [Finding(f"In {run.design}: {describe_waits(run)}.") for run in runs]
     slow = [Finding(text) for of in (takeovers, overdue) for text in of(runs)]
-    return [*found, *slow, *_standstills(runs), *map(Finding, reset_behind(runs)), *_skips(runs)]
+    return [*found, *slow, *_standstills(runs, views), *map(Finding, reset_behind(runs)), *_skips(runs)]
 
 
 def _capital(text: str) -> str:
@@ -117,9 +118,17 @@ def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
             for (run, longest_s), fault in zip(longest, faults, strict=True)
         ]
         links = [link for run, _ in longest for link in _links(views.get(run.design), first_overlap)]
-        yield Finding(
-            f"Two members delivered the same partition for up to {by_design(texts)}{faults[0] if alike else ''}.", links
-        )
+        said = f"Two members delivered the same partition for up to {by_design(texts)}{faults[0] if alike else ''}."
+        worst, _ = max(longest, key=lambda each: each[1])
+        chain = list(_longest_overlap(worst, views.get(worst.design)))
+        yield Finding(" ".join(chain if chain and len(longest) == 1 else [said, *chain]), links)
+
+
+def _longest_overlap(run: Run, view: RunView | None) -> Iterator[str]:
+    found = [(lane.name, each) for lane in view.partitions for each in lane.overlaps] if view is not None else []
+    if found:
+        partition, longest = max(found, key=lambda each: each[1].length_ms)
+        yield from _chain(run, view, partition, longest)
 
 
 def _of_fault(run: Run) -> str:
@@ -146,14 +155,19 @@ def _copies(runs: Sequence[Run]) -> Iterator[Finding]:
         )
 
 
-def _standstills(runs: Sequence[Run]) -> Iterator[Finding]:
+def _standstills(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
     """What records waited for in the longest standstill, which can be long although each partition has its owner."""
     long = [run for run in runs if (metric(run, "standstill_s") or 0) >= STANDSTILL_S_MIN]
     causes = [(run.design, why) for run in long if (why := _why(run))]
     if causes:
         alike = len(causes) == len(runs) > 1 and len({why for _, why in causes}) == 1
+        said = f"Behind the longest standstill: {f'{causes[0][1]}, in every design' if alike else by_design(causes)}."
+        worst = max((run for run in long if run.standstills), key=lambda run: metric(run, "standstill_s") or 0)
+        stood, view = worst.standstills[0], views.get(worst.design)
+        place, when = f"{stood.topic}-{stood.partition}", Stretch(stood.from_ms, stood.until_ms)
         yield Finding(
-            f"Behind the longest standstill: {f'{causes[0][1]}, in every design' if alike else by_design(causes)}."
+            " ".join([said, *_chain(worst, view, place, when)]),
+            _links(view, lambda view: stretch(view, place, when.from_ms, when.until_ms)),
         )
 
 
@@ -188,6 +202,20 @@ def _places(run: Run) -> str:
     named = [f"{number(count)} of {place}" for place, count in records.most_common(_PLACES_MAX)]
     more = len(records) - len(named)
     return ", ".join(named) + (f", and others of {counted(more, 'more partition')}" if more else "")
+
+
+def _chain(run: Run, view: RunView | None, partition: str, seen: Stretch) -> Iterator[str]:
+    """When and why a stretch of a partition's lane came about; nothing of repeats, whose figures are medians."""
+    if view is None or isinstance(run, RunOfRepeats):
+        return
+    told = [each for each in view.reasons if partition in each.partitions and _shared_ms(each, seen) > 0]
+    if told:
+        text = max(told, key=lambda each: _shared_ms(each, seen)).text
+        yield f"In {run.design}, {text[:1].lower()}{text[1:]}"
+
+
+def _shared_ms(one: Stretch, other: Stretch) -> float:
+    return min(one.until_ms, other.until_ms) - max(one.from_ms, other.from_ms)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,21 @@ def test_one_run_of_a_result_is_shown_alone(folder: Path, tmp_path: Path) -> Non
     assert lanes(tmp_path / "x.html") == ["split-brain-eager"]
 
 
+def test_folder_of_a_scenario_stands_for_it_with_the_run_that_another_scenario_has(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder / "split-brain", tmp_path / "split-brain")
+    sharing = tmp_path / "split-brain-ensemble"
+    shutil.copytree(folder / "split-brain" / "eager", sharing / "eager")
+    for trace in (sharing / "eager" / "trace").iterdir():
+        trace.write_text(trace.read_text().replace('"scenario":"split-brain"', f'"scenario":"{sharing.name}"'))
+    analysed_inline(tmp_path)
+    output_of(report, sharing, "-o", tmp_path / "x.html")
+    assert lanes(tmp_path / "x.html") == [f"{sharing.name}-zookeeper", f"{sharing.name}-eager"]
+    output_of(report, tmp_path / "split-brain", sharing, "-o", tmp_path / "both.html")
+    assert "All 3 runs" in (tmp_path / "both.html").read_text(encoding="utf-8")
+
+
 def test_a_part_does_not_replace_the_report_of_the_whole(folder: Path) -> None:
     with pytest.raises(UserError, match="Say with -o where its page goes"):
         output_of(report, folder / "split-brain" / "eager")

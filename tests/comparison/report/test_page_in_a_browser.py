@@ -78,7 +78,7 @@ def plot(page: Any) -> dict[str, float]:
 def test_page_is_whole_without_its_script(browser: Any, report: Path) -> None:
     with visit(browser, report, java_script_enabled=False) as seen:
         page = seen.page
-        assert page.get_by_text("Two members delivered the same partition for up to").is_visible()
+        assert page.locator(".found li", has_text="In zookeeper, m1 and m2 both delivered").is_visible()
         assert page.locator(".partitions text", has_text="two deliver: m1 + m2").is_visible()
         assert page.locator(".tools:visible, button:visible").count() == 0
         page.get_by_text("one lane per member").click()

@@ -103,6 +103,18 @@ def test_what_is_shown_is_new_when_the_game_begins_again(browser: Any) -> None:
         assert column(page, "static").locator(".feed p").count() == len(anew.groups[0].feed)
 
 
+def test_groups_take_no_commands_before_their_first_members_are_there_and_time_goes_on(browser: Any) -> None:
+    with served_game(at(RUNNING)) as game, opened(browser, game.address) as page:
+        add = page.get_by_role("button", name="Add one in").first
+        add.and_(page.locator('[aria-disabled="false"]')).wait_for()
+        first = at(RUNNING, take=1)
+        game.begin_again(replace(first, at_ms=0, groups=tuple(replace(each, members=()) for each in first.groups)))
+        add.and_(page.locator('[aria-disabled="true"]')).wait_for()
+        add.click(force=True)
+        page.locator("#next-event").click()
+        sent(game, commands.NextEvent())
+
+
 def test_a_tour_begins_again_in_its_designs(browser: Any) -> None:
     with served_game(at(RUNNING)) as game, opened(browser, game.address) as page:
         page.keyboard.press("t")

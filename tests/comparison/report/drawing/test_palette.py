@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from comparison.report.drawing.palette import COLOURS, PHASES
+from comparison.report.drawing.palette import ADDITION, COLOURS, PHASES
 
 #: Below this distance (CIE 1976) two colours of small bars look alike.
 ALIKE = 18
@@ -23,7 +23,7 @@ def lab(colour: str) -> np.ndarray:
 def test_no_phase_has_the_colour_of_a_member() -> None:
     alike = [
         (phase, number)
-        for (phase, colour), (number, other) in product(PHASES.items(), enumerate(COLOURS, start=1))
+        for (phase, colour), (number, other) in product({**PHASES, **ADDITION}.items(), enumerate(COLOURS, start=1))
         if np.linalg.norm(lab(colour) - lab(other)) < ALIKE
     ]
     assert alike == []

@@ -23,6 +23,11 @@ def drawn(*views: RunView) -> Chart:
     return chart
 
 
+def told(chart: Chart, width: str = "wide") -> list[str]:
+    """The words over the strips of a desktop, or of a phone: `narrow`."""
+    return [label.text for label in chart.block.labels if label.kind in ("ev", f"ev {width}")]
+
+
 def test_share_is_of_the_time_of_all_partitions_and_two_at_once_count_once() -> None:
     view = empty_view(
         partitions=(delivered((0, 1_000), (500, 2_000)), delivered((1_500, 2_000), named=(Holding(0, 2_000, "m1"),)))
@@ -56,9 +61,16 @@ def test_what_was_done_stands_in_words_once_where_designs_agree() -> None:
     other = empty_view(
         design="static", partitions=(delivered((0, 9_000)),), faults=(Fault("freeze", "m3", 2_000, 8_000),)
     )
-    texts = [label.text for label in drawn(one, other).block.labels]
-    assert texts == ["freeze m3, join", "end of freeze", "freeze m3", "end of freeze"]
-    assert [label.text for label in drawn(one, one).block.labels] == ["freeze m3, join", "end of freeze"]
+    assert told(drawn(one, other)) == ["freeze m3, join", "end of freeze", "freeze m3", "end of freeze"]
+    assert told(drawn(one, one)) == ["freeze m3, join", "end of freeze"]
+
+
+def test_on_a_phone_stand_the_words_that_fit_there() -> None:
+    restarts = tuple(Change(f"restart {number}", 2_000 * number) for number in range(1, 5))
+    chart = drawn(empty_view(partitions=(delivered((0, 9_000)),), changes=restarts))
+    assert told(chart) == [f"restart {number}" for number in range(1, 5)]
+    assert told(chart, "narrow") == ["restart 1", "restart 3"]
+    assert {each.y for each in chart.block.labels} == {11}, "in one line"
 
 
 def test_two_deliverers_and_repeats_are_marked_below() -> None:

@@ -10,11 +10,11 @@ from comparison.pipeline.analysis import compose
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.summaries.repeats import columns_of
-from comparison.report.view.model import Holding, Overlap
+from comparison.report.view.model import Holding, Overlap, Reason
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.promises import by_design
 from comparison.results.run import Copies, Verdict
-from tests.comparison.report.drawing.test_lanes import SPLIT, view
+from tests.comparison.report.drawing.test_lanes import SPLIT, lane, view
 from tests.support.runs.results import change, refused, run, skipped, slowed, standstill
 
 
@@ -124,6 +124,45 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
     (scenario,) = result.scenarios
     shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)}, {})
     assert shown[0].evidence[0].partition == "t-1"
+
+
+def reason(from_ms: float, until_ms: float, text: str) -> Reason:
+    return Reason(from_ms, until_ms, partitions=("t-0",), text=text, moments=())
+
+
+def test_when_and_why_two_members_delivered_is_told_of_the_longest_overlap() -> None:
+    brief = reason(4_900, 5_100, "m1 and m3 both delivered t-0 for 0.2 s: m3 was slow.")
+    long = reason(5_000, 8_500, "m1 and m2 both delivered t-0 for 3.5 s: m1 was cut off at 0.0 s.")
+    views = {"zookeeper": view(SPLIT, reasons=(brief, long)), "eager": view(design="eager")}
+    chain = f"In zookeeper, {long.text}"
+    assert found(*split_brain(), views=views)[0] == chain
+    both = [*split_brain(), run("split-brain", "consumer", changes=CUT, two_delivering_longest_s=1.2)]
+    assert found(*both, views=views)[0] == (
+        "Two members delivered the same partition for up to 7.60 s in zookeeper, 1.20 s in consumer (the cut lasted "
+        f"10.0 s). {chain}"
+    )
+
+
+def test_when_and_why_is_told_of_the_longest_standstill_with_a_link() -> None:
+    stood = [
+        run("crash", design, standstills=[standstill(seconds, frozen=seconds)], standstill_s=seconds)
+        for design, seconds in (("eager", 3.0), ("delayed", 6.0))
+    ]
+    there = Reason(500, 7_100, partitions=("t-2", "t-3"), text="Nobody delivered t-2, t-3 for 6.1 s.", moments=())
+    result = compose(stood)
+    (scenario,) = result.scenarios
+    views = {"delayed": view(lane("t-3"), design="delayed", reasons=(there,))}
+    (shown,) = findings("crash", columns_of(scenario, result), views, {})
+    assert shown.text == (
+        "Behind the longest standstill: frozen, in every design. In delayed, nobody delivered t-2, t-3 for 6.1 s."
+    )
+    assert [each.label for each in shown.evidence] == ["delayed: t-3 at -1.0 s"]
+
+
+def test_medians_of_repeats_have_no_chain_of_one_of_them() -> None:
+    runs = [run("split-brain", "zookeeper", changes=CUT, seed=seed, path=f"/{seed}", **BROKEN) for seed in (1, 2)]
+    views = {"zookeeper": view(SPLIT, reasons=(reason(5_000, 8_500, "m1 and m2 both delivered t-0."),))}
+    assert found(*runs, views=views)[0].startswith("Two members delivered the same partition for up to 7.60 s")
 
 
 @pytest.mark.parametrize(

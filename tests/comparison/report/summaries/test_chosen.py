@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comparison.pipeline.analysis import compose
-from comparison.report.summaries.chosen import only, together
+from comparison.report.summaries.chosen import of_scenario, only, together
 from comparison.results.outcomes import VerdictOutcome
 from tests.support.runs.results import every_design, joins, run
 
@@ -49,7 +49,7 @@ def test_growths_follow_their_runs() -> None:
 
 
 def test_several_results_are_one_in_their_order() -> None:
-    one = compose([run("crash", "eager", seed=seed) for seed in (1, 2)])
+    one = compose([run("crash", "eager", seed=seed, path=f"/runs/crash/eager/seed-{seed}") for seed in (1, 2)])
     found = together([every_design(), one])
     assert len(found.runs) == 15
     assert found.scenarios[-1].runs == [13, 14]
@@ -57,3 +57,19 @@ def test_several_results_are_one_in_their_order() -> None:
     assert repeated.runs == [13, 14]
     assert len(found.not_applicable) == 1
     assert together([one]) == one
+
+
+def test_scenario_is_shown_with_the_run_that_it_shares_with_another_one() -> None:
+    """`report RUN/split-brain-ensemble` said that every promise was kept: zookeeper, which broke three, was missing."""
+    names = ("split-brain", "split-brain-ensemble", "split-brain")
+    runs = [run(name, design) for name, design in zip(names, ("zookeeper", "eager", "eager"), strict=True)]
+    result = compose(runs)
+    one, other = (of_scenario(result, each) for each in result.scenarios)
+    assert [(each.scenario, each.runs) for each in other.scenarios] == [("split-brain-ensemble", [0, 1])]
+    assert [(each.scenario, each.design) for each in other.runs] == [
+        ("split-brain", "zookeeper"),
+        ("split-brain-ensemble", "eager"),
+    ]
+    both = together([one, other])
+    assert len(both.runs) == len(runs), "the run of zookeeper is there once"
+    assert [each.runs for each in both.scenarios] == [[0, 1], [0, 2]]
