@@ -64,6 +64,19 @@ class ConsumerRequest:
     runtime: Runtime = REAL
 
 
+def unconnected(settings: Mapping[str, str], *, name: str = "m1", instance: str = "") -> ConsumerRequest:
+    """For a consumer that is configured with these settings, and connects to nobody."""
+    return ConsumerRequest(
+        process=name,
+        group=name,
+        client_id=name,
+        zookeeper="127.0.0.1:2181",
+        bootstrap="127.0.0.1:9092",
+        instance=instance,
+        settings=settings,
+    )
+
+
 def commits_of(group: str) -> GroupCalls:
     """Requests about the offsets of a group."""
     return GroupCalls(group, session_timeout_ms=0, rebalance_timeout_ms=0, request_timeout_ms=_REQUEST_MS)

@@ -5,7 +5,6 @@ What has moved is marked and bold, so that colours only repeat what is written.
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,6 +12,7 @@ from rich.text import Text
 from comparison.assigning.rehearsal import FIGURES
 from comparison.assigning.strategies import THREADS, owners_of
 from comparison.screen.counted import counted
+from comparison.screen.partition_ranges import in_ranges
 from comparison.screen.printable import printable
 from comparison.screen.text_table import Column, Heading, TextTable, trimmed
 
@@ -126,14 +126,7 @@ def _runs(partitions: Iterable[TopicPartition], moment: Moment | None = None) ->
     def mark(tp: TopicPartition) -> str:
         return "" if moment is None else MOVED if tp in moment.came_from else NEW if tp in moment.new else ""
 
-    runs: list[tuple[str, str]] = []
-    # In a row: the number grows as fast as the place.
-    for _, group in groupby(
-        enumerate(sorted(partitions)), lambda at: (at[1].partition - at[0], at[1].topic, mark(at[1]))
-    ):
-        tps = [tp for _, tp in group]
-        shown = [f"{tps[0]}..{tps[-1].partition}"] if len(tps) > 2 else map(str, tps)
-        runs += [(text, mark(tps[0])) for text in shown]
+    runs = [(text, marked) for text, marked, _ in in_ranges((tp, mark(tp)) for tp in sorted(partitions))]
     text = Text()
     for place, (run, marked) in enumerate(runs[:_RUNS_MAX]):
         text.append(" " if place else "").append(run + marked, style="bold" if marked else "")

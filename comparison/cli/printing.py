@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from comparison.screen.partition_ranges import in_ranges, ranges_text
 from comparison.screen.printable import printable
 from kernel.consumer import MemberPlace
 from kernel.serials import serial_of
@@ -71,13 +72,13 @@ class Printer:
 
     def partitions(self, event: str, stream: int, partitions: Iterable[TopicPartition], kept: str = "") -> None:
         listed = sorted(partitions)
-        text = f"{', '.join(map(str, listed)) or 'nothing'} (stream {stream}){kept}"
+        text = f"{ranges_text(listed) or 'nothing'} (stream {stream}){kept}"
         self.say(event, text, stream=stream, partitions=[{"topic": t, "partition": p} for t, p in listed])
 
     async def on_assigned(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         self.has_joined = True
-        kept = sorted(self.assignment().get(stream, frozenset()) - partitions)
-        self.partitions("assigned", stream, partitions, f", keeps {', '.join(map(str, kept))}" if kept else "")
+        kept = self.assignment().get(stream, frozenset()) - partitions
+        self.partitions("assigned", stream, partitions, f", keeps {ranges_text(kept)}" if kept else "")
 
     async def on_revoked(self, stream: int, partitions: frozenset[TopicPartition]) -> None:
         self.partitions("revoked", stream, partitions)
@@ -111,7 +112,7 @@ class Printer:
 
     def _say_resets(self) -> None:
         resets, self._resets = sorted(self._resets.items()), {}
-        parts = ", ".join(f"{tp} to @{offset}" for tp, offset in resets)
+        parts = ", ".join(f"{tps} to @{offset}" for tps, offset, _ in in_ranges(resets))
         rows = [{"topic": tp.topic, "partition": tp.partition, "offset": offset} for tp, offset in resets]
         text = f"{parts} (auto.offset.reset={self._reset_to})"
         self._print("reset", text, {"reset": self._reset_to, "partitions": rows})
@@ -143,7 +144,10 @@ class Printer:
     def _say_counts(self) -> None:
         counted, self._counted = sorted(self._counted.items()), {}
         total = sum(each.count for _, each in counted)
-        parts = ", ".join(f"{each.count} of {tp} up to @{each.last}" for tp, each in counted)
+        alike = in_ranges((tp, (each.count, each.last)) for tp, each in counted)
+        parts = ", ".join(
+            f"{count}{' each' if several > 1 else ''} of {tps} up to @{last}" for tps, (count, last), several in alike
+        )
         rows = [
             {
                 "topic": tp.topic,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, RenderableType
 
+    from comparison.report.summaries.figures import SumTable
     from comparison.report.summaries.two_verdicts import Promised
     from comparison.results.result import Result, Scenario
     from comparison.results.run import Change, Run
@@ -76,16 +77,13 @@ def _scenario(scenario: Scenario, result: Result, width: int) -> RenderableType:
     parts += [Text(f"{run.design}: {reason}", style="yellow") for run in runs if (reason := ending(run))]
     parts.append(Text(circumstances(runs), style="dim"))
     parts += [Text(f"warning: {warning}", style="yellow") for warning in warnings_of(runs)]
-    if shown := restarts.costs(runs):
-        parts += _restarts(shown)
+    if shown := restarts.table(runs):
+        parts += [*_sums(shown._replace(title=f"{shown.title} (unowned: partition-s)")), *_remarks(runs)]
     elif any(True for _ in by_change(runs)):
         parts.append(_changes(runs))
-    if tried := strategies.outcomes(runs):
-        parts += _sums(strategies.TITLE, "strategy", strategies.HEADINGS, [(o.strategy, o.cells()) for o in tried])
-    if changed := changeovers.changeovers(runs):
-        parts += _sums(changeovers.TITLE, "restart", changeovers.HEADINGS, changed)
-    if added := additions.additions(runs):
-        parts += _sums(additions.TITLE, "design", additions.HEADINGS, [(each.design, each.cells()) for each in added])
+    for of in (strategies.table, changeovers.table, additions.table):
+        if shown := of(runs):
+            parts += _sums(shown)
     if scenario.scenario == SLOW:
         parts += _stalls(runs, width)
     parts += [_figures(runs), Text(OF_WHAT, style="dim")]
@@ -127,20 +125,16 @@ def _lines(median: str, spread: str) -> str:
     return f"{median}\n{spread}" if spread else median
 
 
-def _restarts(shown: Sequence[restarts.Cost]) -> Iterator[RenderableType]:
-    title = f"{restarts.title(shown)} (unowned: partition-s)"
-    yield from _sums(title, "design", restarts.HEADINGS, [(cost.design, cost.cells()) for cost in shown])
-    for remark in restarts.remarks(shown):
+def _remarks(runs: Sequence[Run]) -> Iterator[RenderableType]:
+    for remark in restarts.remarks(restarts.costs(runs)):
         yield Padding(Text(remark), (0, 0, 0, 2))
 
 
-def _sums(
-    title: str, first: str, headings: Sequence[tuple[str, str]], rows: Sequence[tuple[str, list[str]]]
-) -> Iterator[RenderableType]:
-    """What several changes cost together, one row a design or strategy."""
-    yield Text(f"\n{title}")
-    table = _table(Column(heading=first, is_label=True), *_figures_under(*(heading for heading, _ in headings)))
-    for name, cells in rows:
+def _sums(shown: SumTable) -> Iterator[RenderableType]:
+    yield Text(f"\n{shown.title}")
+    headings = (heading for heading, _ in shown.headings)
+    table = _table(Column(heading=shown.first, is_label=True), *_figures_under(*headings))
+    for name, cells in shown.rows:
         table.add(name, *cells)
     yield table
 

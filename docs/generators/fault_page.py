@@ -22,24 +22,22 @@ PAGE = DOCS / "faults.md"
 def files() -> dict[Path, str]:
     parts = [markdown_table(("target", "written"), [kind.value.split(": ") for kind in TargetKind]) + "\n"]
     for area in dict.fromkeys(fault.area for fault in FAULTS.values()):
-        rows = [_row(fault) for fault in FAULTS.values() if fault.area == area]
-        heading = area[0].upper() + area[1:]
-        parts.append(
-            f"## {heading}\n\n{markdown_table(('fault', 'does', 'its heal', 'targets', 'parameters'), rows)}\n"
-        )
+        faults = "\n".join(_fault(fault) for fault in FAULTS.values() if fault.area == area)
+        parts.append(f"## {area[0].upper() + area[1:]}\n\n{faults}\n")
     return {PAGE: filled(PAGE, {"faults": "\n".join(parts)})}
 
 
-def _row(fault: Fault) -> tuple[str, ...]:
+def _fault(fault: Fault) -> str:
     does = fault.does + _where(fault)
     for design, needed in fault.needs.items():
         settings = ", ".join(f"`-c {name}={value}`" for name, value in needed.items())
         does += f" In {design} it needs {settings}."
-    parameters = "<br>".join(_parameter(each) for each in fault.parameters)
     targets = (
         "every link" if fault.targets == LINKS else ", ".join(kind.value.partition(":")[0] for kind in fault.targets)
     )
-    return f"`{fault.name}`", does, fault.heals or "It ends by itself.", targets, parameters
+    heals = f" *Heal:* {fault.heals}" if fault.heals else ""
+    parameters = "".join(f"\n    - {_parameter(each)}" for each in fault.parameters)
+    return f"- **`{fault.name}`** ({targets}): {does}{heals}{parameters}"
 
 
 def _where(fault: Fault) -> str:

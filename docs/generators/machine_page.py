@@ -29,7 +29,7 @@ def figure(machine: Machine) -> str:
     """The picture; folded, the cards of the states, and a table of them with the moves that lead there."""
     alt_text = f"{machine.title}: its {len(machine.states)} states and the moves between them"
     table = markdown_table(("state", "from", "when"), list(_rows(machine)))
-    cards = f"![{alt_text}, with every reason](diagrams/figures/machine-{machine.name}.svg)"
+    cards = f"![The same with every reason](diagrams/figures/machine-{machine.name}.svg)"
     shown = f"![{alt_text}, each with its main reason](diagrams/figures/map-{machine.name}.svg)"
     return f"{shown}\n\n{folded('Every state and every reason', cards, table)}"
 
@@ -115,8 +115,7 @@ def events() -> str:
     for machine in machines():
         for event in events_of(machine) if machine.name in MEMBER_TABLES else ():
             members.setdefault((event.__name__, _meaning(event)), []).append(machine.name.removesuffix("-member"))
-    rows = [(f"`{name}`", meaning, ", ".join(of)) for (name, meaning), of in sorted(members.items())]
-    return markdown_table(("event", "what has happened", "members"), rows)
+    return "\n".join(f"- `{name}` ({', '.join(of)}): {meaning}" for (name, meaning), of in sorted(members.items()))
 
 
 def _meaning(event: type) -> str:

@@ -5,7 +5,6 @@ A test compares them. `python -m docs.generators.name_tests` prints every name w
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = DOCS / "kafka-test-names.md"
-#: The first letter of a group that is not the name of a request.
-_PLAIN_WORD = re.compile(r"^[A-Z](?=[a-z]+\b)")
 
 
 def files() -> dict[Path, str]:
@@ -30,17 +27,14 @@ def files() -> dict[Path, str]:
         reasons.setdefault(reason, []).append(f"`{name}`")
     left_out = [f"- {reason}: {', '.join(names)}" for reason, names in reasons.items()]
     left_out += [f"- {reason}: {group}" for group, reason in GROUPS_LEFT_OUT.items()]
-    summary = (
-        f"{len(NAMES & tests.keys())} of {len(NAMES)} names have a test here, by Kafka's classes and what they test:\n"
-    )
+    summary = f"{len(NAMES & tests.keys())} of {len(NAMES)} names have a test here, by Kafka's classes:\n"
     names = "\n".join([summary, *classes, "\nThe others have none, for these reasons:\n", *left_out])
     return {PAGE: filled(PAGE, {"names": names})}
 
 
 def _class(title: str, groups: Mapping[str, Sequence[str]], covered_names: Set[str]) -> str:
     names = {name for group in groups.values() for name in group}
-    about = ", ".join(_PLAIN_WORD.sub(lambda first: first[0].lower(), each.rpartition(": ")[2]) for each in groups)
-    return f"- `{title}`, {len(names & covered_names)} of {len(names)}: {about}"
+    return f"- `{title}`: {len(names & covered_names)} of {len(names)}"
 
 
 def every_name() -> Iterator[str]:

@@ -39,8 +39,10 @@ MARGIN, LINE = 10, 14.5
 
 def names_table() -> str:
     """Kafka's names and ours."""
-    rows = [(f"`{theirs}`", f"`{ours}`", f"[{module}](../zkconsumer/{module})") for theirs, ours, module in NAMES]
-    return markdown_table(("in Kafka 0.8.2", "here", "in"), rows)
+    by_module: dict[str, list[str]] = {}
+    for theirs, ours, module in NAMES:
+        by_module.setdefault(module, []).append(f"`{theirs}` is `{ours}`")
+    return "\n".join(f"- [{module}](../zkconsumer/{module}): {', '.join(of)}" for module, of in by_module.items())
 
 
 def life_table() -> str:

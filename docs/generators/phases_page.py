@@ -62,12 +62,17 @@ def _place(path: str) -> str:
 
 
 def _rows(conversation: Sequence[Happened]) -> str:
-    """A row for each step, one for the same step several times in a row; `ms` is the first one's."""
+    """A row for each step, one for the same step several times in a row; `ms` is the first one's.
+
+    A column that says the same in every row is left out.
+    """
     rows = []
     for (who, phase, what, answer), steps in groupby(conversation, key=_row):
         first, *others = steps
         rows.append((f"{first.ms:.0f}", who, phase, f"{what}{f' x {1 + len(others)}' if others else ''}", answer))
-    return markdown_table(("ms", "who", "phase", "what", "answer"), rows)
+    headings = ("ms", "who", "phase", "what", "answer")
+    shown = [number for number, _ in enumerate(headings) if len({row[number] for row in rows}) > 1]
+    return markdown_table([headings[number] for number in shown], [[row[number] for number in shown] for row in rows])
 
 
 def _row(each: Happened) -> tuple[str, str, str, str]:

@@ -28,7 +28,7 @@ GAME = ("playground", "--design", "zookeeper,eager", "--seed", "1")
 #: Wide enough for what is beside each other, narrow enough to be read in a README.
 _VIEW, _PLAYGROUND_VIEW = {"width": 1100, "height": 800}, {"width": 1340, "height": 760}
 _TOUR_VIEW = {"width": 1320, "height": 740}
-_NOT_SHOWN = ".lanes > input, .lanes > label, #tip { display: none !important }"
+_NOT_SHOWN = ".lanes > h3, .lanes > .bar, .note:has(code), #tip { display: none !important }"
 _START_MS = 180_000
 #: How long both groups are shown undisturbed, and how long with two members that deliver.
 _BEFORE_MS, _AFTER_MS = 14_000, 9_000
@@ -106,7 +106,7 @@ def _only_lanes(page: Any) -> None:
     """Leave what tells the story: no tools, no tables, no messages."""
     page.evaluate("document.activeElement.blur()")
     page.add_style_tag(content=_NOT_SHOWN)
-    extra = ".lanes > .tools, .lanes > details, .twin, .sequences"
+    extra = ".lanes > details, .twin, .sequences"
     page.evaluate(f"for (const each of document.querySelectorAll('{extra}')) each.remove()")
 
 

@@ -20,11 +20,18 @@ PAGE = DOCS / "recorded.md"
 
 def files() -> Mapping[Path, str]:
     archives = [archive_of(name) for name in (*tours(), *REPORTS)]
+    by_command: dict[str, list[str]] = {}
+    for archive in archives:
+        how, designs = _made(archive)
+        link = f"[{archive.name}](recorded/{archive.name})"
+        by_command.setdefault(how, []).append(f"{link} (`{designs}`)" if designs else link)
+    lines = [f"- {', '.join(of)}: {how}" for how, of in by_command.items()]
     kb = sum(each.stat().st_size for each in archives) / 1000
-    return {PAGE: filled(PAGE, {"recorded": "\n".join([*map(_line, archives), "", f"All of them have {kb:,.0f} kB."])})}
+    return {PAGE: filled(PAGE, {"recorded": "\n".join([*lines, "", f"All of them have {kb:,.0f} kB."])})}
 
 
-def _line(archive: Path) -> str:
+def _made(archive: Path) -> tuple[str, str]:
+    """How it was made, and the designs where they end the command, which tours otherwise share."""
     with tarfile.open(archive) as tar:
         path = next(each for each in tar.getnames() if each.endswith("/command.json"))
         content = tar.extractfile(path)
@@ -32,7 +39,8 @@ def _line(archive: Path) -> str:
         about = json.load(content)
     made = datetime.datetime.strptime(path.partition("Z-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=datetime.UTC)
     versions = about["versions"]
-    return (
-        f"- [{archive.name}](recorded/{archive.name}), {made:%Y-%m-%d}, version {versions['rebalance-lab']} at "
-        f"{versions['commit']}: `{shlex.join(about['command'])}`"
-    )
+    *command, option, designs = about["command"]
+    if option != "--design":
+        command, designs = about["command"], ""
+    shown = f"{shlex.join(command)}{' --design ...' if designs else ''}"
+    return f"`{shown}`, {made:%Y-%m-%d}, version {versions['rebalance-lab']} at {versions['commit']}", designs

@@ -84,7 +84,7 @@ def _facts(row: Row, usual: str) -> str:
     """Default, values, Kafka's defaults if they are not the usual ones of the part, and where they come from."""
     setting = row.setting
     if _is_same(row):
-        kafka = "" if _era(row) == usual else f"Same in Kafka {_era(row)}"
+        kafka = "" if _era(row) == usual else f"Kafka {_era(row)}"
     else:
         kafka = f"Kafka: {kafka_of(row)}" if row.history else "Ours"
     values = "" if _PLAIN.fullmatch(setting.allowed) or setting.allowed in setting.doc else f"Values: {setting.allowed}"

@@ -34,7 +34,7 @@ _IDS = (
 )
 _CONFLICT = (
     "In one simulated run a claim failed that another member still held, and was tried again after a backoff. "
-    "Live runs of larger groups show that as well, and so does one of the original consumer below."
+    "Live runs of larger groups show that as well, and so does one of the original consumer."
 )
 _PHASE = (
     "Where the crash falls between two heartbeats decides: the session of 3 s counts from the last one of the killed "
@@ -106,35 +106,33 @@ def beside(records: Records) -> str:
     """The table of figures, with the explanations below it."""
     reasons = list(dict.fromkeys(EXPLANATIONS.get(tuple(each), "") for each in differences(records)))
     numbers = {each: 1 + reasons.index(EXPLANATIONS.get(tuple(each), "")) for each in differences(records)}
-    rows = [_row(live, simulated, numbers) for live, simulated in pairs(records)]
-    headings = ("scenario", "design", "the same in all runs", "live", "simulated", "settled live, s", "simulated, s")
-    table = markdown_table(headings, rows, ("---", "---", "---", "---", "---", "---:", "---:"))
+    originals = {(each.scenario, each.design): each for each in records.originals}
+    rows = [
+        _row(originals.get((live.scenario, live.design)), live, simulated, numbers)
+        for live, simulated in pairs(records)
+    ]
+    sides = "originals / live / simulated"
+    table = markdown_table(("scenario", "design", "the same in all runs", sides, f"settled, s: {sides}"), rows)
     why = [f"{number}. {text}" for number, text in enumerate(reasons, 1)]
     return "\n\n".join([table, "\n".join(why)]) if why else table
 
 
-def _row(live: CaseRecord, simulated: CaseRecord, numbers: Mapping[Difference, int]) -> tuple[str, ...]:
-    same, here, there = [], [], []
+def _row(
+    original: OriginalRecord | None, live: CaseRecord, simulated: CaseRecord, numbers: Mapping[Difference, int]
+) -> tuple[str, ...]:
+    same, others = [], []
     for name in dict.fromkeys((*live.counts, *simulated.counts)):
         of_live, of_simulated = _values(live, simulated, name)
-        if len({*of_live, *of_simulated}) == 1:
+        each = (original.counts.get(name) if original else None, of_live, of_simulated)
+        if len({value for some in each for value in some or ()}) == 1:
             is_predicted = set(live.predicted.get(name, [])) == set(of_live)
             same.append(f"{name} {of_live[0]}{' (=)' if is_predicted else ''}")
         else:
-            mark = _mark(numbers, live, name)
-            here.append(f"{name} {_interval(of_live)}")
-            there.append(f"{name} {_interval(of_simulated)}{mark}")
-    times_ms = ([*live.settled_ms, *repeated_ms(live)], simulated.settled_ms)
-    settled = [_interval([ms / 1000 for ms in each], ".2f") for each in times_ms]
-    return (
-        f"`{live.scenario}`",
-        f"`{live.design}`",
-        ", ".join(same),
-        ", ".join(here),
-        ", ".join(there),
-        settled[0],
-        settled[1] + _mark(numbers, live, SETTLED),
-    )
+            others.append(f"{name} {_in_turn(each)}{_mark(numbers, live, name)}")
+    times_ms = (original.settled_ms if original else None, [*live.settled_ms, *repeated_ms(live)], simulated.settled_ms)
+    times_s = [some and [ms / 1000 for ms in some] for some in times_ms]
+    settled = f"{_in_turn(times_s, '.2f')}{_mark(numbers, live, SETTLED)}"
+    return f"`{live.scenario}`", f"`{live.design}`", ", ".join(same), ", ".join(others), settled
 
 
 def _mark(numbers: Mapping[Difference, int], case: CaseRecord, figure: str) -> str:
@@ -147,16 +145,12 @@ def _interval(values: Sequence[float], form: str = "d") -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def beside_originals(records: Records) -> str:
-    """What changes cost the originals, beside live and simulated runs of the same scenario; and who they are."""
-    ours = {(live.scenario, live.design): (live, simulated) for live, simulated in pairs(records)}
-    rows = [_row_of_originals(each, *ours[each.scenario, each.design]) for each in records.originals]
-    sides = "originals / live / simulated"
-    table = markdown_table(("scenario", "design", "the same in all runs", sides, f"settled, s: {sides}"), rows)
+def originals(records: Records) -> str:
+    """Who the originals of each design are."""
     designs: dict[str, dict[str, None]] = {}
     for each in records.originals:
         designs.setdefault(each.of, {})[f"`{each.design}`"] = None
-    return "\n\n".join([table, "\n".join(f"- {', '.join(named)}: {of}" for of, named in designs.items())])
+    return "\n".join(f"- {', '.join(named)}: {of}" for of, named in designs.items())
 
 
 def apart(records: Records) -> list[Difference]:
@@ -170,26 +164,9 @@ def apart(records: Records) -> list[Difference]:
     ]
 
 
-def _row_of_originals(original: OriginalRecord, live: CaseRecord, simulated: CaseRecord) -> tuple[str, ...]:
-    same, others = [], []
-    for name, values in original.counts.items():
-        each = (values, *_values(live, simulated, name))
-        if len({value for some in each for value in some}) == 1:
-            same.append(f"{name} {values[0]}")
-        else:
-            others.append(f"{name} {_in_turn(each)}")
-    times_ms = (original.settled_ms, [*live.settled_ms, *repeated_ms(live)], simulated.settled_ms)
-    return (
-        f"`{original.scenario}`",
-        f"`{original.design}`",
-        ", ".join(same),
-        ", ".join(others),
-        _in_turn([[ms / 1000 for ms in each] for each in times_ms], ".2f"),
-    )
-
-
-def _in_turn(several: Sequence[Sequence[float]], form: str = "d") -> str:
-    return " / ".join(_interval(each, form) for each in several)
+def _in_turn(several: Sequence[Sequence[float] | None], form: str = "d") -> str:
+    """The intervals of all sides; a dash for one that has not been counted."""
+    return " / ".join("–" if each is None else _interval(each, form) for each in several)
 
 
 def verdicts(records: Records) -> str:
@@ -203,5 +180,5 @@ def verdicts(records: Records) -> str:
 
 def files() -> dict[Path, str]:
     records = read_records()
-    places = {"beside-live": beside(records), "originals": beside_originals(records), "verdicts": verdicts(records)}
+    places = {"beside-live": beside(records), "originals": originals(records), "verdicts": verdicts(records)}
     return {PAGE: filled(PAGE, places)}

@@ -24,13 +24,13 @@ from comparison.pipeline.written import BYSTANDERS_SCHEMA, FILES_SCHEMA, METRICS
 from comparison.results.metrics import METRICS
 from comparison.sweep.tables import CELLS_SCHEMA, EXPONENTS_SCHEMA
 from docs.generators import columns
-from docs.generators.pages import DOCS, filled, markdown_table
+from docs.generators.pages import DOCS, filled
 from kernel.trace.column_names import FILE_NAMES
 from kernel.trace.events import COMMON_FIELDS, END_FIELDS, HEADER_FIELDS, KINDS
 from kernel.trace.words import WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Mapping
     from pathlib import Path
 
     from docs.generators.columns import Column
@@ -237,7 +237,7 @@ def trace_page() -> str:
         _fields(COMMON_FIELDS, columns.COMMON),
         "## Fields that several kinds have\n\nWith what null says, in the kinds that allow it.\n",
         _fields(dict(sorted(shared.items())), columns.FIELDS),
-        "## Kinds\n\nThe fields of each kind beside those of every event. What is not explained is in the table "
+        "## Kinds\n\nThe fields of each kind beside those of every event. What is not explained is in the list "
         "above. A field with a question mark may be null, or left out.\n",
         *(f"### {name}\n\n{kind.meaning}\n\n{_fields_of(name, kind, shared)}" for name, kind in KINDS.items()),
     ]
@@ -253,8 +253,7 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
         if field not in shared or (name, field) in columns.OF_KIND:
             column = columns.OF_KIND.get((name, field), columns.FIELDS[field])
             column = column._replace(null=column.null if field in kind.optional else "")
-            typed = _typed(type_.value, column)
-            lines.append(f"- {shown}{f' ({typed})' if typed else ''}: {_said(column, words)}\n")
+            lines.append(_line(shown, type_.value, column, words))
         elif words:
             lines.append(f"- {shown}: {words}\n")
         else:
@@ -262,10 +261,10 @@ def _fields_of(name: str, kind: Kind, shared: Container[str]) -> str:
     return "".join([f"- {', '.join(plain)}\n" if plain else "", *lines])
 
 
-def _typed(type_: str, column: Column) -> str:
-    """The type and the unit; '' for a text."""
+def _line(shown: str, type_: str, column: Column, words: str = "") -> str:
+    """A field or column with its type and unit, unless it is a text, and what it means."""
     typed = f"{type_}, {column.unit}" if column.unit else type_
-    return "" if typed == _TYPES[pa.string()] else typed
+    return f"- {shown}{'' if typed == _TYPES[pa.string()] else f' ({typed})'}: {_said(column, words)}\n"
 
 
 def _said(column: Column, words: str = "") -> str:
@@ -275,20 +274,15 @@ def _said(column: Column, words: str = "") -> str:
 
 
 def _fields(fields: Mapping[str, Type], meanings: Mapping[str, Column]) -> str:
-    return _table("field", ((name, type_.value, meanings[name]) for name, type_ in fields.items()))
+    return "".join(_line(f"`{name}`", type_.value, meanings[name]) for name, type_ in fields.items())
 
 
 def _columns(schema: pa.Schema, meanings: Mapping[str, Column], key: Container[str] = ()) -> str:
-    named = ((FILE_NAMES.get(field.name, field.name), _TYPES[field.type]) for field in schema)
-    return _table("column", ((name, type_, meanings[name]) for name, type_ in named), key)
-
-
-def _table(what: str, rows: Iterable[tuple[str, str, Column]], key: Container[str] = ()) -> str:
-    shown = [
-        (f"**`{name}`**" if name in key else f"`{name}`", _typed(type_, column), _said(column))
-        for name, type_, column in rows
-    ]
-    return markdown_table((what, "type", "meaning"), shown) + "\n"
+    lines = []
+    for field in schema:
+        name = FILE_NAMES.get(field.name, field.name)
+        lines.append(_line(f"**`{name}`**" if name in key else f"`{name}`", _TYPES[field.type], meanings[name]))
+    return "".join(lines)
 
 
 def tables_page() -> str:
@@ -337,8 +331,8 @@ def _metrics() -> str:
             if metric.of is of:
                 meaning = _BYSTANDERS if name.startswith("bystander_") else metric.meaning
                 meanings.setdefault(meaning, []).append(f"`{name}`")
-        rows = [(", ".join(names), meaning) for meaning, names in meanings.items()]
-        parts.append(f"### Of the {of.value}\n\n{markdown_table(('metric', 'meaning'), rows)}\n")
+        lines = "".join(f"- {', '.join(names)}: {meaning}\n" for meaning, names in meanings.items())
+        parts.append(f"### Of the {of.value}\n\n{lines}")
     return "\n".join(parts)
 
 

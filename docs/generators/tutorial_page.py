@@ -147,8 +147,9 @@ _NOT_COMPARED = re.compile(r"ID: attempt \d of \d to rebalance failed: .*|no Zoo
 #: A line of 40 words about a rebalance that went well.
 _TOOK = "rebalance: done at "
 _LEFT_OUT = re.compile(r"\[\.\.\. \d+ more lines?\]")
-_COUNTED = re.compile(r"(\d+) of (\S+) up to @(\d+)")
-_RESET = re.compile(r"(\S+ to @\d+)(?:, | \()")
+_COUNTED = re.compile(r"(\d+)(?: each)? of (\S+) up to @(\d+)")
+_RESET = re.compile(r"(\S+) to (@\d+)(?:, | \()")
+_RANGE = re.compile(r"(.+-)(\d+)\.\.(\d+)")
 
 
 def normalised(lines: list[str], options: dict[str, str]) -> list[str]:
@@ -189,19 +190,27 @@ def _merged(lines: list[str]) -> list[str]:
     resets: set[str] = set()
     for line in [*lines, ""]:
         if line.startswith("records: "):
-            for count, partition, last in _COUNTED.findall(line):
-                before, _ = counts.get(partition, (0, 0))
-                counts[partition] = (before + int(count), int(last))
+            for count, shown, last in _COUNTED.findall(line):
+                for partition in _each(shown):
+                    before, _ = counts.get(partition, (0, 0))
+                    counts[partition] = (before + int(count), int(last))
             continue
         if counts:
             parts = ", ".join(f"{count} of {tp} up to @{last}" for tp, (count, last) in sorted(counts.items()))
             merged.append(f"records: {sum(count for count, _ in counts.values())}: {parts}")
             counts = {}
         if line.startswith("reset: "):
-            resets.update(_RESET.findall(line))
+            resets.update(f"{each} to {to}" for shown, to in _RESET.findall(line) for each in _each(shown))
             continue
         if resets:
             merged.append(f"reset: {', '.join(sorted(resets))}")
             resets = set()
         merged.append(line)
     return merged[:-1]
+
+
+def _each(shown: str) -> list[str]:
+    """The partitions of a range, `t-0..2`, or the partition."""
+    if (match := _RANGE.fullmatch(shown)) is None:
+        return [shown]
+    return [f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1)]

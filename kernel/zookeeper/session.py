@@ -34,7 +34,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kernel.runtime import REAL, Runtime
+from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import requests
+from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoChroot, NodeExists, NoNode
 from kernel.zookeeper.lifecycle import SessionLifecycle
 from kernel.zookeeper.operations import Operation
@@ -42,6 +45,9 @@ from kernel.zookeeper.paths import parent
 
 if TYPE_CHECKING:
     from kernel.zookeeper.operations import TransactionPart, WatchCallback, ZnodeStat
+
+#: The timeouts of sessions that are `untraced`.
+UNTRACED_MS = 10_000
 
 
 class ZooKeeperSession(SessionLifecycle):
@@ -205,3 +211,18 @@ class ZooKeeperSession(SessionLifecycle):
         await self._perform(
             Operation(op="multi", path=parts[0].path, request=request, step=step, cause=cause, parts=parts)
         )
+
+
+async def untraced(
+    connect_string: str, name: str, *, retry_forever: bool = False, runtime: Runtime = REAL
+) -> ZooKeeperSession:
+    """A session beside a group: what is done in it is in no trace. Raises as `open`, after ten seconds."""
+    return await ZooKeeperSession.open(
+        connect_string,
+        session_timeout_ms=UNTRACED_MS,
+        connection_timeout_ms=UNTRACED_MS,
+        tracer=SilentTracer(),
+        name=name,
+        retry_forever=retry_forever,
+        bridge=runtime.edge(Bridge),
+    )

@@ -134,7 +134,7 @@ def delivers_without_zookeeper(run: Run) -> CheckResult:
     change = _outage(run)
     if change is None or change.stalled_s is None:
         return UNKNOWN, "no ZooKeeper server was killed under load"
-    held_s = _held_s(run, change)
+    held_s = _held_s(change)
     summary = f"nothing was delivered for {change.stalled_s:.1f} s; ZooKeeper had lost a server for {held_s:.1f} s"
     if not _delivered_since(run, change):
         return NOT_EXPECTED, f"{summary}; nothing was delivered afterwards"
@@ -148,7 +148,7 @@ def stands_still_without_zookeeper(run: Run) -> CheckResult:
     change = _outage(run)
     if change is None or change.stalled_s is None:
         return UNKNOWN, "no ZooKeeper server was killed under load"
-    held_s = _held_s(run, change)
+    held_s = _held_s(change)
     summary = (
         f"{counted_noun(change.stopped, 'partition')} stopped, nothing was delivered for {change.stalled_s:.1f} s; "
         f"ZooKeeper was away for {held_s:.1f} s"
@@ -165,7 +165,7 @@ def _outage(run: Run) -> Change | None:
     return first_change(run, QUORUM_LOSS) or next(killed, None)
 
 
-def _held_s(run: Run, change: Change) -> float:
+def _held_s(change: Change) -> float:
     """How long the fault lasted; until the group had settled, of one that is traced as a change."""
     return (change.healed_ms or change.settled_ms or 0.0) / 1000
 

@@ -35,7 +35,7 @@ from comparison.pipeline.silver.arrays import (
     taken,
     together,
 )
-from comparison.pipeline.silver.naming import Names, is_another, keys_of
+from comparison.pipeline.silver.naming import WHERE, Names, is_another, keys_of
 from comparison.pipeline.silver.offsets import FINAL, REFUSED, RESET, STARTED, WRITTEN
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ ACCEPTED = "accepted"
 #: One row a commit, as judged; `owner` is the partition's at that moment, null where it had none.
 COMMIT_SCHEMA = pa.schema(
     [
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("t_ns", pa.int64()),
         ("offset", pa.int64()),
         ("by", pa.string()),

@@ -24,6 +24,7 @@ from msgspec.structs import astuple
 
 from comparison.pipeline.measured import FirstOverlap
 from comparison.pipeline.silver.arrays import ends, following, highest, numbers, running, starts
+from comparison.pipeline.silver.naming import WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
 SEGMENT_SCHEMA = pa.schema(
     [
         ("view", pa.string()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("low", pa.int64()),
         ("high", pa.int64()),
         ("holders", pa.int64()),
@@ -179,6 +178,5 @@ def segment_table(view: str, segments: Segments, overlaps: Overlaps, keys: Seque
 def key_columns(numbers_of_keys: NDArray[np.int64], keys: Sequence[Key]) -> list[pa.Array]:
     """Group, topic and partition of each row."""
     rows = pa.array(numbers_of_keys)
-    types = (pa.string(), pa.string(), pa.int64())
     columns: Iterable[tuple[object, ...]] = zip(*keys, strict=True) if keys else ((), (), ())
-    return [pa.array(column, type_).take(rows) for column, type_ in zip(columns, types, strict=True)]
+    return [pa.array(column, type_).take(rows) for column, (_, type_) in zip(columns, WHERE, strict=True)]

@@ -24,7 +24,7 @@ from comparison.pipeline.silver.arrays import (
     together,
 )
 from comparison.pipeline.silver.deliveries import owners_of
-from comparison.pipeline.silver.naming import keys_of
+from comparison.pipeline.silver.naming import WHERE, keys_of
 from comparison.results.keys import AUTHORITY, BELIEVED, DELIVERING
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 INTERVAL_SCHEMA = pa.schema(
     [
         ("view", pa.string()),
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("owner", pa.string()),
         ("from_ns", pa.int64()),
         ("until_ns", pa.int64()),

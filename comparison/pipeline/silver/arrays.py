@@ -195,16 +195,13 @@ def taken(values: NDArray[Any], rows: NDArray[np.int64], otherwise: Any) -> NDAr
     return np.where(rows == NOWHERE, otherwise, values[rows])
 
 
-def as_of(
-    asked: tuple[NDArray[np.int64], ...], known: tuple[NDArray[np.int64], ...], *, inclusive: bool = True
-) -> NDArray[np.int64]:
+def as_of(asked: tuple[NDArray[np.int64], ...], known: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
     """For each row of `asked` the last row of `known` with the same key, at or before it; NOWHERE if there is none.
 
-    Both are (key, time...): further columns decide between equal times. `inclusive` says whether a row of `known`
-    that is equal in everything counts.
+    Both are (key, time...): further columns decide between equal times.
     """
     count = len(known[0])
-    side = np.concatenate([np.full(count, 0 if inclusive else 1), np.full(len(asked[0]), 1 if inclusive else 0)])
+    side = np.repeat([0, 1], [count, len(asked[0])])
     joined = [np.concatenate(pair) for pair in zip(known, asked, strict=True)]
     order = np.lexsort((side, *reversed(joined)))
     is_known = order < count

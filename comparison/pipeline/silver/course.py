@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from comparison.pipeline.silver.arrays import codes, ends, from_zero, in_order, integers, starts, together
+from comparison.pipeline.silver.naming import WHERE
 from comparison.results.causes import interval_ns
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 #: first to the last poll.
 STEP_SCHEMA = pa.schema(
     [
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("interval", pa.int64()),
         ("first", pa.int64()),
         ("end", pa.int64()),
@@ -38,8 +37,7 @@ STEP_SCHEMA = pa.schema(
 #: handed to the producer from `sent_first_ns` to `sent_last_ns`, or were acknowledged then if it does not say.
 PRODUCED_SCHEMA = pa.schema(
     [
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE[1:],
         ("interval", pa.int64()),
         ("first", pa.int64()),
         ("end", pa.int64()),

@@ -28,7 +28,7 @@ from comparison.pipeline.silver.arrays import (
 )
 from comparison.pipeline.silver.course import STEP_SCHEMA, intervals_of
 from comparison.pipeline.silver.groups import group_column
-from comparison.pipeline.silver.naming import Names, keys_of
+from comparison.pipeline.silver.naming import WHERE, Names, keys_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,6 @@ BINNED_NS_MAX = 600_000_000_000
 #: No number, in columns of serial numbers; it marks records without one.
 NO_SERIAL = -(1 << 62)
 
-_WHERE = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
 _WHO = [
     ("file", pa.string()),
     ("process", pa.string()),
@@ -53,7 +52,7 @@ _WHO = [
 #: One row a stretch: records `first` to `end`-1 and serials alike, from the first to the last poll.
 STRETCH_SCHEMA = pa.schema(
     [
-        *_WHERE,
+        *WHERE,
         *_WHO,
         ("seq", pa.int64()),
         ("seq_last", pa.int64()),
@@ -66,21 +65,20 @@ STRETCH_SCHEMA = pa.schema(
     ]
 )
 #: One row for each partition that a stream was assigned, or that was taken from it.
-CLAIM_SCHEMA = pa.schema([*_WHERE, *_WHO, ("seq", pa.int64()), ("t_ns", pa.int64()), ("kind", pa.string())])
+CLAIM_SCHEMA = pa.schema([*WHERE, *_WHO, ("seq", pa.int64()), ("t_ns", pa.int64()), ("kind", pa.string())])
 #: What is kept of an event that lists partitions.
 _OF_LISTS = ("file", "process", "member", "stream", "cause", "seq", "t_ns")
 #: Serial numbers `first` to `end`-1 of a topic's partition were acknowledged, at `offset` and those behind it.
 ACK_SCHEMA = pa.schema(
     [
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE[1:],
         ("first", pa.int64()),
         ("end", pa.int64()),
         ("offset", pa.int64()),
     ]
 )
 #: A stream delivered from a partition in the middle of a round.
-KEPT_SCHEMA = pa.schema([("round", pa.int64()), *_WHERE, ("owner", pa.string())])
+KEPT_SCHEMA = pa.schema([("round", pa.int64()), *WHERE, ("owner", pa.string())])
 
 
 @dataclass(slots=True)
@@ -151,7 +149,7 @@ def delivered_of(tables: Tables, claims: pa.Table, context: Context, naming: Nam
     begins[1:] |= t_sorted[1:] - t_sorted[:-1] > DELIVERY_PAUSE_NS_MAX
     rows, last = ends(begins)
     of_stretch = table.select(["group", "topic", "partition", *(name for name, _ in _WHO)]).take(order[rows])
-    of_stretch = of_stretch.cast(pa.schema([*_WHERE, *_WHO]))
+    of_stretch = of_stretch.cast(pa.schema([*WHERE, *_WHO]))
     stretches = pa.table(
         [
             *of_stretch.columns,
@@ -229,7 +227,7 @@ def _steps(
     t_ns, first, last = polls
     at = intervals_of(context.span).numbers(t_ns)
     rows, final = ends(begins | starts(at))
-    where = table.select([name for name, _ in _WHERE]).take(order[rows]).cast(pa.schema(_WHERE))
+    where = table.select([name for name, _ in WHERE]).take(order[rows]).cast(pa.schema(WHERE))
     # A process with several threads may trace in another order than it has read the clock.
     when = [most.reduceat(t_ns, rows) for most in (np.minimum, np.maximum)] if len(rows) else [rows, rows]
     return pa.table([*where.columns, at[rows], first[rows], last[final] + 1, *when], schema=STEP_SCHEMA)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from comparison.pipeline.silver.deliveries import by_partition
 from comparison.pipeline.silver.groups import group_column
+from comparison.pipeline.silver.naming import WHERE
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
@@ -19,9 +20,7 @@ NEEDED = ("process", "member", "stream", "cause", "t_ns", "seq")
 #: One row for each partition that could not be fetched from then on, or was paused or resumed.
 HINDRANCE_SCHEMA = pa.schema(
     [
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("kind", pa.string()),
         ("process", pa.string()),
         ("stream", pa.int64()),

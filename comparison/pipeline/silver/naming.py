@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 #: A partition of a group: group, topic, partition.
 Key = tuple[str, str, int]
+#: Its columns.
+WHERE = (("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64()))
 
 #: The columns of the authority's moves that are kept, those of a cleared partition with an empty owner.
 NAMING_SCHEMA = pa.schema(
     [
-        ("group", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int64()),
+        *WHERE,
         ("t_ns", pa.int64()),
         ("seq", pa.int64()),
         ("owner", pa.string()),

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from comparison.pipeline.silver.deliveries import owners_of
 from comparison.pipeline.silver.groups import group_column
+from comparison.pipeline.silver.naming import WHERE
 
 if TYPE_CHECKING:
     from comparison.pipeline.bronze.tables import Tables
@@ -17,14 +18,13 @@ if TYPE_CHECKING:
 WRITTEN, REFUSED, FINAL = "offset_written", "offset_refused", "final_offset"
 #: A member begins to deliver a partition; and before that, if the group has no offset that it could begin at.
 STARTED, RESET = "position_started", "position_reset"
-_KEY = [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int64())]
-_PLACE = [("t_ns", pa.int64()), ("seq", pa.int64())]
 #: Rows of different kinds, distinguished by `kind`.
 OFFSET_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
-        *_KEY,
-        *_PLACE,
+        *WHERE,
+        ("t_ns", pa.int64()),
+        ("seq", pa.int64()),
         ("role", pa.string()),
         ("process", pa.string()),
         ("offset", pa.int64()),

@@ -95,7 +95,7 @@ def _rows(panel: Panel, most: int) -> Iterator[list[str]]:
         waited = [f"{one.member} {one.waited_ms / 1000:.2f}" for one in joined if not one.is_waited_for]
         yield [
             panel.view.design,
-            str(each.generation if each.generation is not None else each.number),
+            each.shown,
             f"{panel.scale.seconds(each.from_ms):.2f}",
             ", ".join(last),
             ", ".join(waited),

@@ -9,7 +9,7 @@ from comparison.report.drawing.layout import Curve, Curves, Label, Step
 from comparison.report.drawing.panel import disturbances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from comparison.report.drawing.layout import Block
     from comparison.report.drawing.panel import Panel
@@ -93,7 +93,7 @@ def round_of(view: RunView, stretch: Stretch) -> tuple[int, str]:
     if not begun:
         return 0, "-"
     last = begun[-1]
-    return last.number, str(last.generation if last.generation is not None else last.number)
+    return last.number, last.shown
 
 
 def common_scale(panels: Sequence[Panel]) -> Scale:
@@ -104,6 +104,21 @@ def common_scale(panels: Sequence[Panel]) -> Scale:
 def rows_max(panels: Sequence[Panel]) -> int:
     """Rows of a chart's table, fewer on a page that draws fewer bars."""
     return max(ROWS_MIN, min(ROWS_MAX, min(panel.marks_max for panel in panels) // 10))
+
+
+def in_designs(drawn: Iterable[tuple[Panel, object]]) -> str:
+    """How the title of a block ends."""
+    return f"in {', '.join(panel.view.design for panel, _ in drawn)}. The table below says the same."
+
+
+def rows_of_windows(panels: Sequence[Panel], text: Callable[[Panel, int, int], str]) -> list[list[str]]:
+    """A row for each of some stretches of the axis, with what `text` says of each run between two distances from its 0;
+    '' where a run had not begun or had ended.
+    """
+    stretches = windows(panels, rows_max(panels)) if any(panel.view.course for panel in panels) else ()
+    return [
+        [f"{low / 1000:g} to {high / 1000:g}", *(text(panel, low, high) for panel in panels)] for low, high in stretches
+    ]
 
 
 def windows(panels: Sequence[Panel], most: int) -> list[tuple[int, int]]:

@@ -66,8 +66,7 @@ def _steps(block: Block, view: RunView, scale: Scale) -> None:
     for each in view.rounds:
         until_ms = view.ended_ms if each.until_ms is None else each.until_ms
         bars.add(each.from_ms, until_ms, row, "round", "rebalance", is_labelled=False)
-        number = each.generation if each.generation is not None else each.number
-        block.labels.append(Label("step", scale.unit(until_ms), block.height + 10, f"{number}", dx=2))
+        block.labels.append(Label("step", scale.unit(until_ms), block.height + 10, each.shown, dx=2))
     bars.laid_into(block, 10_000)
     block.rows.append(row)
     block.height += _STEP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
+from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, in_designs, rows_of_windows
 from comparison.report.drawing.course import TICKS_FEW, axis
 from comparison.report.drawing.layout import IDLE, Bars, Block, Label, Row, Step
 
@@ -65,7 +65,7 @@ def delivered(panels: Sequence[Panel]) -> Chart | None:
     rates = [each.a_second(each.delivered) for _, of_run in drawn for each in of_run if each.delivered]
     usual = max(1, round(_USUAL * median(rates)))
     top = usual if max(rates) > _CUT_ABOVE / _USUAL * usual else max(rates)
-    block = Block("records", f"Records per second delivered by the whole group, {_designs(drawn)}")
+    block = Block("records", f"Records per second delivered by the whole group, {in_designs(drawn)}")
     idle_bars = Bars(common_scale(panels))
     for panel, of_run in drawn:
         steps = [Step(each.from_ms, each.until_ms, each.a_second(each.delivered)) for each in of_run]
@@ -96,7 +96,7 @@ def again(panels: Sequence[Panel]) -> Chart | None:
     if not any(rates):
         return None
     top = max(rates)
-    block = Block("duplicates", f"Records per second delivered again, {_designs(drawn)}")
+    block = Block("duplicates", f"Records per second delivered again, {in_designs(drawn)}")
     for panel, of_run in drawn:
         total = sum(each.duplicates for each in of_run)
         steps = [Step(each.from_ms, each.until_ms, each.a_second(each.duplicates)) for each in of_run]
@@ -120,7 +120,7 @@ def lag(panels: Sequence[Panel]) -> Chart | None:
     if not drawn:
         return None
     top = max(each.lag for _, of_run in drawn for each in of_run)
-    block = Block("lag", f"Lag: records that were acknowledged and not yet committed, {_designs(drawn)}")
+    block = Block("lag", f"Lag: records that were acknowledged and not yet committed, {in_designs(drawn)}")
     for panel, of_run in drawn:
         behind = Plot("lag", "area lag", [Step(each.from_ms, each.until_ms, each.lag) for each in of_run])
         waiting = [Step(each.from_ms, each.until_ms, each.undelivered) for each in of_run]
@@ -135,10 +135,6 @@ def lag(panels: Sequence[Panel]) -> Chart | None:
         headings=_headings(panels),
         rows=_rows(panels, lambda span: f"{span.lag:,}; {span.undelivered:,} not delivered" if span.lag else "0"),
     )
-
-
-def _designs(drawn: Sequence[tuple[Panel, Sequence[Span]]]) -> str:
-    return f"in {', '.join(panel.view.design for panel, _ in drawn)}. The table below says the same."
 
 
 def _step(drawn: Sequence[tuple[Panel, Sequence[Span]]]) -> str:
@@ -185,13 +181,8 @@ def _headings(panels: Sequence[Panel]) -> list[str]:
 
 
 def _rows(panels: Sequence[Panel], text: Callable[[Span], str]) -> list[list[str]]:
-    """A row for each of some stretches of the axis; empty where a run had not begun or had ended."""
-    rows = []
-    for low, high in windows(panels, rows_max(panels)):
-        cells = []
-        for panel in panels:
-            zero_ms = panel.scale.zero_ms
-            inside = [each for each in panel.view.course if low <= each.from_ms - zero_ms < high]
-            cells.append(text(together(inside)) if inside else "")
-        rows.append([f"{low / 1000:g} to {high / 1000:g}", *cells])
-    return rows
+    def cell(panel: Panel, low: int, high: int) -> str:
+        inside = [each for each in panel.view.course if low <= each.from_ms - panel.scale.zero_ms < high]
+        return text(together(inside)) if inside else ""
+
+    return rows_of_windows(panels, cell)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, rows_max, windows
+from comparison.report.drawing.chart import Chart, Entry, Plot, add_plot, common_scale, in_designs, rows_of_windows
 from comparison.report.drawing.course import TICKS_FEW, axis, disturbances_named
 from comparison.report.drawing.layout import IDLE, LETTER, Bars, Block, Label, Row, Step
 from comparison.report.view.model import joined
@@ -48,7 +48,7 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
     drawn = [(panel, steps) for panel in panels if (steps := list(_steps(panel)))]
     if not drawn:
         return None
-    block = Block("strips", f"Share of the partitions delivered from over time, {_designs(drawn)}")
+    block = Block("strips", f"Share of the partitions delivered from over time, {in_designs(drawn)}")
     marks = Bars(common_scale(panels))
     said: dict[str, set[tuple[str, int]]] = {each: set() for each in _WIDTHS}
     for panel, steps in drawn:
@@ -64,14 +64,10 @@ def strips(panels: Sequence[Panel]) -> Chart | None:
         axis=axis(panels[0], TICKS_FEW),
         legend=list(_legend(panel.view for panel, _ in drawn)),
         headings=["seconds", *(panel.view.design for panel, _ in drawn)],
-        rows=_rows([panel for panel, _ in drawn]),
+        rows=rows_of_windows([panel for panel, _ in drawn], _cell),
         is_timed=False,
         length=panels[0].scale.length_ms,
     )
-
-
-def _designs(drawn: Sequence[tuple[Panel, Sequence[Step]]]) -> str:
-    return f"in {', '.join(panel.view.design for panel, _ in drawn)}. The table below says the same."
 
 
 def _legend(views: Iterable[RunView]) -> Iterator[Entry]:
@@ -183,15 +179,8 @@ def _begin_ms(lane: PartitionView) -> float:
     return min((each.from_ms for each in stretches), default=0.0)
 
 
-def _rows(panels: Sequence[Panel]) -> list[list[str]]:
-    """A row for each of some stretches of the axis; empty where a run had not begun or had ended."""
-    rows = []
-    for low, high in windows(panels, rows_max(panels)) if any(panel.view.course for panel in panels) else ():
-        cells = []
-        for panel in panels:
-            zero_ms, ends_ms = panel.scale.zero_ms, _ends_ms(panel.view) or 0.0
-            edges = np.array([low + zero_ms, min(high + zero_ms, ends_ms)])
-            share = shares(panel.view, edges)[0] if edges[1] > edges[0] else np.nan
-            cells.append("" if np.isnan(share) else f"{100 * share:.0f}%")
-        rows.append([f"{low / 1000:g} to {high / 1000:g}", *cells])
-    return rows
+def _cell(panel: Panel, low: int, high: int) -> str:
+    zero_ms, ends_ms = panel.scale.zero_ms, _ends_ms(panel.view) or 0.0
+    edges = np.array([low + zero_ms, min(high + zero_ms, ends_ms)])
+    share = shares(panel.view, edges)[0] if edges[1] > edges[0] else np.nan
+    return "" if np.isnan(share) else f"{100 * share:.0f}%"

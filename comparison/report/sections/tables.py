@@ -8,6 +8,7 @@ from comparison.failures import each_once
 from comparison.report.summaries import additions, changeovers, restarts, strategies
 from comparison.report.summaries.figures import (
     CHANGE_COLUMNS,
+    SumTable,
     by_change,
     counted_noun,
     ending,
@@ -30,15 +31,6 @@ if TYPE_CHECKING:
     from comparison.report.summaries.two_verdicts import Promised
     from comparison.results.promises import Outcome
     from comparison.results.run import Change, Counted, Run, Verdict
-
-
-class SumTable(NamedTuple):
-    """What changes cost: several of a design or an assignment strategy together, or what one was made of."""
-
-    title: str
-    first: str  #: the heading of the rows' names
-    headings: list[str]
-    rows: Sequence[tuple[str, list[str]]]
 
 
 class Count(NamedTuple):
@@ -107,20 +99,10 @@ def tables(runs: Sequence[Run], promises: Mapping[str, Sequence[Outcome]]) -> Ta
 
 
 def _sums(runs: Sequence[Run]) -> SumTable | None:
-    if costs := restarts.costs(runs):
-        title, first, found = restarts.title(costs), "design", [(cost.design, cost.cells()) for cost in costs]
-        headings: Sequence[tuple[str, str]] = restarts.HEADINGS
-    elif outcomes := strategies.outcomes(runs):
-        title, first, found = strategies.TITLE, "strategy", [(each.strategy, each.cells()) for each in outcomes]
-        headings = strategies.HEADINGS
-    elif added := additions.additions(runs):
-        title, first, found = additions.TITLE, "design", [(each.design, each.cells()) for each in added]
-        headings = additions.HEADINGS
-    elif found := changeovers.changeovers(runs):
-        title, first, headings = changeovers.TITLE, "restart", changeovers.HEADINGS
-    else:
-        return None
-    return SumTable(title[0].upper() + title[1:], first, [long for _, long in headings], found)
+    for of in (restarts.table, strategies.table, additions.table, changeovers.table):
+        if found := of(runs):
+            return found._replace(title=found.title[0].upper() + found.title[1:])
+    return None
 
 
 def _changes(name: str, rows: Sequence[tuple[str, Change]]) -> Iterator[ChangeRow]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comparison.report.summaries.figures import number
+from comparison.report.summaries.figures import SumTable, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,6 +82,12 @@ def additions(runs: Sequence[Run]) -> list[Addition]:
         for change in run.changes
         if (added := change.added) is not None
     ]
+
+
+def table(runs: Sequence[Run]) -> SumTable | None:
+    """A row for each of them; None without any."""
+    rows = [(each.design, each.cells()) for each in additions(runs)]
+    return SumTable(TITLE, "design", HEADINGS, rows) if rows else None
 
 
 def sentence(addition: Addition) -> str:

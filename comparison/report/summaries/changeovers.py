@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comparison.report.summaries.figures import number
+from comparison.report.summaries.figures import SumTable, number
 from comparison.results.keys import RESTART
 
 if TYPE_CHECKING:
@@ -26,15 +26,16 @@ HEADINGS = (
 )
 
 
-def changeovers(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
-    """A row for each restart: the process that left, and its cells."""
-    return [
+def table(runs: Sequence[Run]) -> SumTable | None:
+    """A row for each restart, by the process that left; None without any."""
+    rows = [
         (f"{change.round}: {change.target}", _cells(change))
         for run in runs
         if run.scenario in SCENARIOS
         for change in run.changes
         if change.change == RESTART
     ]
+    return SumTable(TITLE, "restart", HEADINGS, rows) if rows else None
 
 
 def _cells(change: Change) -> list[str]:

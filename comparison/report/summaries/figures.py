@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from comparison.report.summaries.repeats import ChangeOfRepeats, RunOfRepeats, seeds_of
 from comparison.results.causes import interval_ns
@@ -37,6 +37,15 @@ SIMULATED = "simulated: virtual time, a modelled network and a modelled ZooKeepe
 _WHOLE_RUN = ("mass-start",)
 #: Columns of a change's row in addition to its exact counts, by the names of their figures.
 CHANGE_COLUMNS = {name: metric.heading for name, metric in CHANGE_METRICS.items() if metric.heading}
+
+
+class SumTable(NamedTuple):
+    """What changes cost: several of a design or an assignment strategy together, or what one was made of."""
+
+    title: str
+    first: str  #: the heading of the rows' names
+    headings: Sequence[tuple[str, str]]  #: short and long, in the order of the cells
+    rows: Sequence[tuple[str, list[str]]]
 
 
 def circumstances(runs: Sequence[Run]) -> str:

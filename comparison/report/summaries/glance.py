@@ -111,7 +111,7 @@ def labelled(name: str) -> tuple[str, str]:
 
 def _shown(runs: Sequence[Run]) -> Iterator[tuple[str, list[float | None]]]:
     # Sums over several strategies, and over the time between two of them, say nothing about any.
-    is_sum = bool(strategies.outcomes(runs))
+    is_sum = strategies.table(runs) is not None
     for name, metric in METRICS.items():
         if metric.glance is Glance.NEVER or not any(name in run.metrics for run in runs):
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from comparison.report.summaries.figures import all_known, number
+from comparison.report.summaries.figures import SumTable, all_known, number
 from comparison.results.keys import RESTART
 from kernel.designs import EAGER, INCREMENTAL, STATIC, ZOOKEEPER
 
@@ -81,9 +81,12 @@ def _cost(design: str, restarts: Sequence[Change]) -> Cost:
     )
 
 
-def title(shown: Sequence[Cost]) -> str:
+def table(runs: Sequence[Run]) -> SumTable | None:
+    """A row for each run with restarts; None without any."""
+    shown = costs(runs)
     members = sorted({cost.members for cost in shown})
-    return f"cost of restarting {' or '.join(map(str, members))} members one after the other"
+    title = f"cost of restarting {' or '.join(map(str, members))} members one after the other"
+    return SumTable(title, "design", HEADINGS, [(cost.design, cost.cells()) for cost in shown]) if shown else None
 
 
 def remarks(shown: Sequence[Cost]) -> list[str]:

@@ -129,6 +129,11 @@ class Round:
     until_ms: float | None
     generation: int | None  #: without a coordinator there is none
 
+    @property
+    def shown(self) -> str:
+        """How lanes call it: by its generation, or its number."""
+        return str(self.number if self.generation is None else self.generation)
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

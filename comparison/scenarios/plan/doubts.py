@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from comparison.consumers import CONSUMERS, ConsumerRequest
+from comparison.consumers import CONSUMERS, unconnected
 from comparison.member_settings import MEMBER_SETTINGS
 from comparison.scenarios.plan.catalogue import scenario_named
 from comparison.scenarios.plan.configuration import configuration
@@ -31,22 +31,13 @@ def doubts(planned: Iterable[tuple[str, str, Parameters]], given: Mapping[str, s
     found: dict[str, list[str]] = {}
     for name, design, parameters in planned if given else ():
         member = configuration(design, parameters).member
-        for line in (*_of_the_member(design, member), *_of_the_load(scenario_named(name), design, member)):
+        for line in (
+            *CONSUMERS[design].config(unconnected(member))[1],
+            *_of_the_load(scenario_named(name), design, member),
+        ):
             if given.keys() & set(_NAME.findall(line)) and design not in found.setdefault(line, []):
                 found[line].append(design)
     return [f"{', '.join(designs)}: {line}" for line, designs in found.items() if designs]
-
-
-def _of_the_member(design: str, member: Mapping[str, str]) -> list[str]:
-    request = ConsumerRequest(
-        process="m1",
-        group="lab",
-        client_id="m1-0",
-        zookeeper="127.0.0.1:2181",
-        bootstrap="127.0.0.1:9092",
-        settings=member,
-    )
-    return CONSUMERS[design].config(request)[1]
 
 
 def _of_the_load(scenario: Scenario, design: str, member: Mapping[str, str]) -> list[str]:

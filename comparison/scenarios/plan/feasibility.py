@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.consumers import CONSUMERS, ConsumerRequest
+from comparison.consumers import CONSUMERS, unconnected
 from comparison.scenarios.plan.applicability import step_complaints
 from comparison.scenarios.plan.configuration import OF_A_STEP
 from comparison.scenarios.plan.configuration import check as check_settings
@@ -148,17 +148,8 @@ def _assignor(case: Case) -> Iterator[str]:
 
 def _parts_start(case: Case) -> Iterator[str]:
     """Contradicting settings are refused here, not by the process that would be started with them."""
-    request = ConsumerRequest(
-        process="m1",
-        group="lab",
-        client_id="m1-0",
-        zookeeper="127.0.0.1:2181",
-        bootstrap="127.0.0.1:9092",
-        instance="m1-0",
-        settings=case.made.member,
-    )
     try:
-        CONSUMERS[case.design].config(request)
+        CONSUMERS[case.design].config(unconnected(case.made.member, instance="m1-0"))
         BrokerConfig.from_settings(case.made.broker)
     except ConfigurationError as error:
         yield str(error)

@@ -21,10 +21,8 @@ from comparison.scenarios.processes.host import Host
 from comparison.scenarios.processes.lines import configured, stopping_after
 from kernel.errors import RebalanceLabError
 from kernel.trace.events import Role
-from kernel.trace.writer import SilentTracer
-from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NodeExists, ZooKeeperError
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import ZooKeeperSession, untraced
 
 if TYPE_CHECKING:
     from kernel.trace.writer import Tracer
@@ -35,7 +33,6 @@ NAMESPACE = "rebalance-lab-bystander"
 PATH = f"/{NAMESPACE}"
 #: What it does in turn, by ZooKeeper's names, so many times a second in all.
 OPERATIONS, RATE = ("getData", "setData"), 200
-_TIMEOUT_MS = 10_000
 _DATA = b"x" * 64
 _REPORTED_EVERY = 10
 
@@ -103,15 +100,8 @@ async def run(host: Host) -> int:
     stopping = stopping_after(host, lines)
     code = 0
     try:
-        session = await ZooKeeperSession.open(
-            config.zookeeper,
-            session_timeout_ms=_TIMEOUT_MS,
-            connection_timeout_ms=_TIMEOUT_MS,
-            tracer=SilentTracer(),  # its operations are events of a kind of their own
-            name="bystander",
-            bridge=host.runtime.edge(Bridge),
-        )
-        async with session:
+        # Its operations are events of a kind of their own.
+        async with await untraced(config.zookeeper, "bystander", runtime=host.runtime) as session:
             operating = asyncio.create_task(Bystander(session, tracer, host).run())
             await asyncio.wait([stopping, operating], return_when=asyncio.FIRST_COMPLETED)
             operating.cancel()

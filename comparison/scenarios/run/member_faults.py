@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 from comparison.scenarios.run.performer import OurPerformer
 from comparison.scenarios.testbed.sessions import expire_from_outside
-from kernel.trace.writer import SilentTracer
 from kernel.waiting import WaitTimeout, until
 from kernel.zookeeper import paths
-from kernel.zookeeper.bridge import Bridge
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import untraced
 
 if TYPE_CHECKING:
     from comparison.scenarios.plan.faults import Given
 
-_TIMEOUT_MS = 10_000
 _BY_HAND = b"by-hand"
 _FOR_GOOD_MS = 3_600_000
 #: A poll takes a tenth of a second. A member that is processing records or is frozen is waited for no longer than this.
@@ -48,15 +45,8 @@ class SetData(OurPerformer):
     async def inject(self) -> None:
         number = int(self.target.removeprefix("partition-"))
         topic = self.testbed.request.parameters.topic_names[0]
-        session = await ZooKeeperSession.open(
-            self.testbed.zookeeper.connect_for_member(victim=False),
-            session_timeout_ms=_TIMEOUT_MS,
-            connection_timeout_ms=_TIMEOUT_MS,
-            tracer=SilentTracer(),
-            name="by-hand",
-            bridge=self.testbed.runtime.edge(Bridge),
-        )
-        async with session:
+        servers = self.testbed.zookeeper.connect_for_member(victim=False)
+        async with await untraced(servers, "by-hand", runtime=self.testbed.runtime) as session:
             await session.set(paths.owner(self.testbed.group, topic, number), _BY_HAND)
 
 
@@ -118,12 +108,9 @@ class SlowRecord(_OfApplication):
         self.members.delay(self.target, 0)
 
 
-class StuckRecord(_OfApplication):
+class StuckRecord(SlowRecord):
     async def inject(self) -> None:
         self.members.delay(self.target, _FOR_GOOD_MS)
-
-    async def heal(self) -> None:
-        self.members.delay(self.target, 0)
 
 
 # -- changes of the group as faults -----------------------------------------------------------------------------------

@@ -6,9 +6,7 @@ import asyncio
 from statistics import median
 from typing import TYPE_CHECKING
 
-from kernel.trace.writer import SilentTracer
-from kernel.zookeeper.bridge import Bridge
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import ZooKeeperSession, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from kernel.runtime import Runtime
     from kernel.zookeeper.operations import WatchFired
 
-_TIMEOUT_MS = 10_000
+_NOTIFIED_S = 10.0
 _SAMPLES = 15
 #: A top-level node of its own keeps these operations out of the other namespaces' counters.
 _ROOT = "/rebalance-lab-baseline"
@@ -28,14 +26,7 @@ async def measure_baseline(connect_string: str, runtime: Runtime) -> dict[str, f
     Leaves nothing behind. Raises `Unavailable`.
     """
     now_ns = runtime.clock.monotonic_ns
-    async with await ZooKeeperSession.open(
-        connect_string,
-        session_timeout_ms=_TIMEOUT_MS,
-        connection_timeout_ms=_TIMEOUT_MS,
-        tracer=SilentTracer(),
-        name="baseline",
-        bridge=runtime.edge(Bridge),
-    ) as session:
+    async with await untraced(connect_string, "baseline", runtime=runtime) as session:
         await session.ensure_path(_ROOT)
         paths = [f"{_ROOT}/{number}" for number in range(_SAMPLES)]
         creates = [await _timed(session.create(path, b"x" * 64), now_ns) for path in paths]
@@ -67,4 +58,4 @@ async def _notified(session: ZooKeeperSession, path: str, now_ns: Callable[[], i
     await session.get(path, watch=fired)
     begun = now_ns()
     await session.set(path, b"y")
-    return (await asyncio.wait_for(notified, _TIMEOUT_MS / 1000) - begun) / 1e6
+    return (await asyncio.wait_for(notified, _NOTIFIED_S) - begun) / 1e6

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kernel.trace.writer import SilentTracer
 from kernel.zookeeper.errors import NoNode
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import ZooKeeperSession, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_TIMEOUT_MS = 10_000
 
 
 def chroot_name(run: str) -> str:
@@ -24,7 +21,7 @@ async def make_chroot(connect_string: str, name: str) -> str:
     """Create `name` in the connect string's own chroot; the connect string with the new chroot."""
     hosts, slash, folder = connect_string.partition("/")
     path = f"{slash}{folder}/{name}"
-    async with await _session(hosts) as session:
+    async with await untraced(hosts, "chroot") as session:
         await session.ensure_path(path)
     return f"{hosts}{path}"
 
@@ -32,7 +29,7 @@ async def make_chroot(connect_string: str, name: str) -> str:
 async def remove_chroot(connect_string: str) -> None:
     """Delete the chroot with everything in it."""
     hosts, _, folder = connect_string.partition("/")
-    async with await _session(hosts) as session:
+    async with await untraced(hosts, "chroot") as session:
         await _remove(session, f"/{folder}")
 
 
@@ -47,13 +44,3 @@ async def _remove(session: ZooKeeperSession, path: str) -> None:
         await session.delete(path)
     except NoNode:
         return
-
-
-async def _session(hosts: str) -> ZooKeeperSession:
-    return await ZooKeeperSession.open(
-        hosts,
-        session_timeout_ms=_TIMEOUT_MS,
-        connection_timeout_ms=_TIMEOUT_MS,
-        tracer=SilentTracer(),
-        name="chroot",
-    )

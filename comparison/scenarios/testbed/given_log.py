@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernel.errors import ConfigurationError
-from kernel.trace.writer import SilentTracer
 from kernel.waiting import WaitTimeout, until
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import untraced
 from kernel.zookeeper.txnlog import read_ensemble
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from kernel.zookeeper.txnlog import Transaction
 
-_TIMEOUT_MS = 10_000
 _WRITTEN_S = 5.0
 #: The log's times are those of the server's clock, and are compared with ours.
 _APART_MS_MAX = 250
@@ -45,13 +43,7 @@ class GivenLog:
         """
         hosts, slash, path = connect_string.partition("/")
         self._chroot = f"{slash}{path}"
-        async with await ZooKeeperSession.open(
-            hosts,
-            session_timeout_ms=_TIMEOUT_MS,
-            connection_timeout_ms=_TIMEOUT_MS,
-            tracer=SilentTracer(),
-            name="log",
-        ) as session:
+        async with await untraced(hosts, "log") as session:
             # A change that is made now, to compare the clocks.
             before_ms = time.time_ns() // 1_000_000
             stat = await session.set(self._chroot, b"")

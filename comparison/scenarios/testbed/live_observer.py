@@ -15,11 +15,9 @@ from comparison.scenarios.testbed.observer import session_name
 from kernel.decimals import signed_decimal
 from kernel.errors import Unavailable
 from kernel.runtime import REAL
-from kernel.trace.writer import SilentTracer
 from kernel.zookeeper import paths
-from kernel.zookeeper.bridge import Bridge
 from kernel.zookeeper.errors import NoNode, ZooKeeperError
-from kernel.zookeeper.session import ZooKeeperSession
+from kernel.zookeeper.session import ZooKeeperSession, untraced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from kernel.values import TopicPartition
     from kernel.zookeeper.operations import WatchFired, ZnodeStat
 
-_TIMEOUT_MS = 10_000
 #: The interval for polling until the group has created its nodes.
 _ABSENT_S = 0.05
 
@@ -49,8 +46,7 @@ class LiveObserver:
         self.group = group
         self._partitions = list(partitions)
         self._tracer = tracer
-        self._clock = runtime.clock
-        self._bridge = runtime.edge(Bridge)
+        self._runtime = runtime
         self._tasks: list[asyncio.Task[None]] = []
         self._session: ZooKeeperSession | None = None
         self._blind = ""
@@ -65,15 +61,7 @@ class LiveObserver:
 
     async def start(self) -> None:
         """Raises `Unavailable`."""
-        self._session = await ZooKeeperSession.open(
-            self._connect_string,
-            session_timeout_ms=_TIMEOUT_MS,
-            connection_timeout_ms=_TIMEOUT_MS,
-            tracer=SilentTracer(),
-            name="observer",
-            retry_forever=True,
-            bridge=self._bridge,
-        )
+        self._session = await untraced(self._connect_string, "observer", retry_forever=True, runtime=self._runtime)
         self._tasks.append(asyncio.create_task(self._members(self._session)))
         self._follow(self._partitions)
 
@@ -147,7 +135,7 @@ class LiveObserver:
                     zxid=stat.mzxid,
                     version=stat.version,
                     mtime_ms=stat.mtime_ms,
-                    received_ns=self._clock.monotonic_ns(),
+                    received_ns=self._runtime.clock.monotonic_ns(),
                 )
             )
 

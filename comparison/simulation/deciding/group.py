@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from comparison.consumers import CONSUMERS, STRATEGY, ConsumerRequest
+from comparison.consumers import CONSUMERS, STRATEGY, unconnected
 from comparison.scenarios.plan.links import LOOPBACK, Kind
 from comparison.scenarios.plan.presets import ZOOKEEPER_TICK_MS
 from comparison.simulation.deciding.classic import ClassicMember
@@ -217,13 +217,5 @@ class _CpuShare:
 def _configured(design: Design, made: Configuration) -> Any:
     """The configuration that all members have in common."""
     own = {STRATEGY: design.strategy} if design.strategy else {}
-    request = ConsumerRequest(
-        process=GROUP,
-        group=GROUP,
-        client_id=GROUP,
-        zookeeper="127.0.0.1:2181",
-        bootstrap="127.0.0.1:9092",
-        settings={**own, **made.member},
-    )
-    config, _ = CONSUMERS[design.name].config(request)
+    config, _ = CONSUMERS[design.name].config(unconnected({**own, **made.member}, name=GROUP))
     return config

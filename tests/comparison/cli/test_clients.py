@@ -46,14 +46,19 @@ def test_brokers_registered_in_two_places_need_a_choice(started: Path) -> None:
 
 
 async def test_partitions_that_a_member_keeps_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    t = [TopicPartition("t", number) for number in range(2)]
+    t = [TopicPartition("t", number) for number in range(5)]
     printer = Printer("text")
+    printer.assignment = lambda: {0: frozenset(t)}
+    await printer.on_assigned(0, frozenset(t))
+    await printer.on_assigned(0, frozenset({t[0], *t[2:]}))
     printer.assignment = lambda: {0: frozenset(t[:2])}
     await printer.on_assigned(0, frozenset(t[:2]))
     await printer.on_assigned(0, frozenset(t[1:2]))
     await printer.on_assigned(0, frozenset())
     await printer.on_assigned(1, frozenset())
     assert capsys.readouterr().out.splitlines() == [
+        "assigned: t-0..4 (stream 0)",
+        "assigned: t-0, t-2..4 (stream 0), keeps t-1",
         "assigned: t-0, t-1 (stream 0)",
         "assigned: t-1 (stream 0), keeps t-0",
         "assigned: nothing (stream 0), keeps t-0, t-1",

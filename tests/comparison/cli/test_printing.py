@@ -108,6 +108,19 @@ def test_records_are_counted_and_the_counts_printed_once_a_second(capsys: pytest
     assert printer.records == 6
 
 
+def test_neighbours_with_equal_counts_or_positions_make_a_range(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer("text", COUNTS, now_s=lambda: 0.0)
+    for partition in range(7):
+        printer.batch(batch(partition, 10, 3 if partition == 3 else 2))
+        printer.reset(TopicPartition("t", partition), 9 if partition == 5 else 10, "latest")
+    printer.say("left", "")
+    assert capsys.readouterr().out.splitlines() == [
+        "reset: t-0..4 to @10, t-5 to @9, t-6 to @10 (auto.offset.reset=latest)",
+        "records: 15: 2 each of t-0..2 up to @11, 3 of t-3 up to @12, 2 each of t-4..6 up to @11",
+        "left",
+    ]
+
+
 def test_counts_come_before_whatever_is_printed_next(capsys: pytest.CaptureFixture[str]) -> None:
     printer = Printer("json", COUNTS, now_s=lambda: 0.0)
     printer.batch(batch(0, 5, 2))

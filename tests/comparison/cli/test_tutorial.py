@@ -114,8 +114,13 @@ def test_times_pids_and_ids_are_not_compared() -> None:
 def test_how_many_lines_counts_and_resets_make_is_not_compared() -> None:
     apart = ["records: 1: 1 of t-1 up to @4", "records: 3: 2 of t-1 up to @6, 1 of t-0 up to @2"]
     assert normalised(apart, {}) == ["records: 4: 1 of t-0 up to @2, 3 of t-1 up to @6"]
+    ranges = ["records: 6: 2 each of t-0..2 up to @1", "records: 1: 1 of t-1 up to @2"]
+    assert normalised(ranges, {}) == ["records: 7: 2 of t-0 up to @1, 3 of t-1 up to @2, 2 of t-2 up to @1"]
     resets = ["reset: t-1 to @2 (auto.offset.reset=latest)", "reset: t-0 to @3, t-2 to @1 (auto.offset.reset=latest)"]
     assert normalised(resets, {}) == ["reset: t-0 to @3, t-1 to @2, t-2 to @1"]
+    assert normalised(["reset: t-0..2 to @3 (auto.offset.reset=latest)"], {}) == [
+        "reset: t-0 to @3, t-1 to @3, t-2 to @3"
+    ]
 
 
 def test_lines_left_out_have_a_visible_mark() -> None:

@@ -13,8 +13,8 @@ from docs.generators.simulation_page import (
     Difference,
     apart,
     beside,
-    beside_originals,
     differences,
+    originals,
     pairs,
 )
 from docs.generators.simulation_records import (
@@ -97,20 +97,21 @@ def test_a_row_has_what_is_common_once_and_ranges_side_by_side() -> None:
     table = beside(Records(live=[CASE], simulated=[replace(CASE, counts={"JoinGroup": [3, 3], "moved": [5, 5]})]))
 
     assert table.splitlines()[-1] == (
-        "| `herd` | `eager` | JoinGroup 3 (=) | moved 4–6 | moved 5 | 2.90–3.10 | 2.90–3.10 |"
+        "| `herd` | `eager` | JoinGroup 3 (=) | moved – / 4–6 / 5 | – / 2.90–3.10 / 2.90–3.10 |"
     )
 
 
-def test_a_row_of_originals_has_what_is_common_once_and_says_who_they_are() -> None:
+def test_originals_stand_beside_the_others_with_what_was_counted_of_them() -> None:
+    live = replace(CASE, counts={**CASE.counts, "rebalances": [1, 1]})
     counts = {"JoinGroup": [3, 3], "moved": [5, 7]}
     original = OriginalRecord(scenario="herd", design="eager", of="Kafka", counts=counts, settled_ms=[2500, 2600])
-    records = Records(live=[CASE], simulated=[CASE], originals=[original])
+    records = Records(live=[live], simulated=[live], originals=[original])
 
-    assert beside_originals(records).splitlines()[-3:] == [
-        "| `herd` | `eager` | JoinGroup 3 | moved 5–7 / 4–6 / 4–6 | 2.50–2.60 / 2.90–3.10 / 2.90–3.10 |",
-        "",
-        "- `eager`: Kafka",
-    ]
+    assert beside(records).splitlines()[-1] == (
+        "| `herd` | `eager` | JoinGroup 3 (=), rebalances 1 | moved 5–7 / 4–6 / 4–6 "
+        "| 2.50–2.60 / 2.90–3.10 / 2.90–3.10 |"
+    )
+    assert originals(records) == "- `eager`: Kafka"
     assert apart(records) == []
     other = replace(original, counts={"JoinGroup": [4, 4]})
     assert apart(replace(records, originals=[other])) == [Difference("herd", "eager", "JoinGroup")]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from comparison.report.summaries.changeovers import changeovers
+from comparison.report.summaries.changeovers import table
 from comparison.results.outcomes import VerdictOutcome
 from comparison.results.run import Change
 from tests.comparison.pipeline.figures.judged import NO, PARAMETERS, UNKNOWN, YES, assert_verdict, beside, rows_of
@@ -86,7 +86,9 @@ def test_verdict(judged: tuple[str, str, str], given: Any, outcome: VerdictOutco
 
 def test_report_has_a_row_for_each_restart() -> None:
     shown = run("group-protocol-migration", "consumer", changes=there_and_back(target="m3.2"))
-    rows = changeovers([shown])
+    found = table([shown])
+    assert found is not None
+    rows = found.rows
     assert len(rows) == len(STOPPED)
     assert rows[-1] == ("6: m3.2", ["classic", "14", "20", "0", "3", "1.50", "300"])
-    assert changeovers([replace(shown, scenario="rolling-restart")]) == []
+    assert table([replace(shown, scenario="rolling-restart")]) is None

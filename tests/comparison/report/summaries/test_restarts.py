@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from comparison.pipeline.analysis import compose
-from comparison.report.summaries.restarts import costs, remarks, title
+from comparison.report.summaries.restarts import costs, remarks, table
 from kernel.designs import DESIGN_NAMES
 from tests.support.runs.results import change, every_design, restarted, run
 
@@ -22,15 +22,13 @@ def test_costs_are_the_sums_over_all_restarts() -> None:
 
 
 def test_cost_unknown_for_one_restart_is_unknown_for_all() -> None:
-    (cost,) = shown(
-        run(
-            "rolling-restart",
-            "eager",
-            changes=[change("restart"), change("restart", round=2, converge_ms=None, moved=None, stalled_s=None)],
-        )
-    )
+    restarts = [change("restart"), change("restart", round=2, converge_ms=None, moved=None, stalled_s=None)]
+    runs = [run("rolling-restart", "eager", changes=restarts)]
+    (cost,) = costs(runs)
     assert (cost.moved, cost.slowest_ms, cost.stalled_s) == (None, None, 0.1)
-    assert title([cost]) == "cost of restarting 2 members one after the other"
+    found = table(runs)
+    assert found is not None
+    assert found.title == "cost of restarting 2 members one after the other"
 
 
 def test_other_scenarios_have_no_restart_costs() -> None:

@@ -127,7 +127,7 @@ def test_a_row_has_default_unit_era_meaning_and_advice(row: Row) -> None:
     ]
     for text in (f"Default {default_of(row)}", sentence(setting.doc), setting.advice, setting.source):
         assert plain(text) in entry
-    said = entry if "Kafka: " in entry or "Same in Kafka" in entry else of_part
+    said = entry if re.search(r"\. Kafka(: | since| \d)", entry) else of_part
     assert all(release in said for release in setting.kafka) if setting.kafka else " Ours." in entry
 
 
