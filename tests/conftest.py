@@ -153,7 +153,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
 def chroot(zookeeper: EmbeddedZooKeeper) -> str:
     """host:port/test-N, a connect string whose chroot exists, is empty, and is used by this test alone."""
     connect_string = f"{zookeeper.connect_string}/test-{next(_numbers)}"
-    asyncio.run(ensure_chroot(connect_string, tracer=SilentTracer(), name="chroot", connection_timeout_ms=10_000))
+    asyncio.run(ensure_chroot(connect_string, tracer=SilentTracer(), name="chroot", connection_timeout_ms=60_000))
     return connect_string
 
 

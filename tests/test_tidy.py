@@ -107,7 +107,6 @@ def test_import_contracts_hold() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 
 import pytest
@@ -57,6 +58,7 @@ async def test_server_that_closes_loses_no_connection_that_it_has_accepted(turns
     served: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _, writer: served.append(writer), LOOPBACK, 0)
     with socket.create_connection(server.sockets[0].getsockname()) as client:
+        assert select.select([server.sockets[0]], [], [], 60)[0], "the connection waits to be accepted"
         for _ in range(turns):
             await asyncio.sleep(0)
         await close_server(server)

@@ -146,6 +146,5 @@ def _run(path: Path, folder: Path, *arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
-        timeout=300,
         check=True,
     ).stdout

@@ -86,13 +86,15 @@ def test_how_often_has_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("option", "given", "complaint"),
     [
-        ("--html", "nowhere/choice.html", "cannot write nowhere/choice.html: No such file or directory. "),
+        ("--html", "no/c.html", "cannot write no/c.html: No such file or directory. Choose another with --html"),
         ("--html", "", "cannot write .: Is a directory. Choose another with --html"),
         ("--rate", "nan", "invalid value for '--rate': 'nan' is not a number"),
         ("--design", "eager,raft", "unknown design 'raft'. Use one of "),
     ],
 )
-def test_what_has_no_use_is_named(option: str, given: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_value_that_cannot_be_used_is_named(
+    option: str, given: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert code_of("choose", option, given) == Exit.USAGE
     assert complaint in capsys.readouterr().err
 

@@ -51,7 +51,7 @@ def test_a_signal_ends_a_command_that_is_starting(number: signal.Signals, module
         [sys.executable, "-c", PROGRAM, module, str(int(number)), "scenarios"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (ended.returncode, ended.stderr.strip(), ended.stdout) == (Exit.INTERRUPTED, message, "")
@@ -71,7 +71,7 @@ def test_a_signal_ends_an_analysis_that_loads_modules(tmp_path: Path, number: si
         [sys.executable, "-m", "signalled", module, str(int(number)), "analyze", "run"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=tmp_path,
     )
@@ -133,7 +133,7 @@ def test_command_that_is_stuck_is_ended_by_one_signal(
         assert child.stdout is not None
         assert child.stdout.readline() == "stuck\n"
         child.send_signal(number)
-        output, _ = child.communicate(timeout=60)
+        output, _ = child.communicate(timeout=120)
     assert (child.returncode, output) == (code, words)
 
 

@@ -41,7 +41,7 @@ def _says(output: Path, words: str) -> None:
 
 def _ended(child: Command, code: Exit = Exit.AS_EXPECTED) -> None:
     child.send_signal(signal.SIGINT)
-    assert child.wait(60) == code
+    assert child.wait(120) == code
 
 
 @pytest.mark.parametrize("design", ["zookeeper", "eager", *_OTHER_DESIGNS])

@@ -103,7 +103,7 @@ def test_ctrl_c_in_an_analysis_leaves_the_tables_before_it(folder: Path, is_ther
     with started(folder, "-c", HELD, *ANALYZE) as command:
         wait_until(lambda: is_there(folder / "run") or command.poll() is not None, 120, "the analysis to get there")
         os.killpg(command.pid, signal.SIGINT)
-        output, _ = command.communicate(timeout=60)
+        output, _ = command.communicate(timeout=120)
     assert (command.returncode, output) == (Exit.INTERRUPTED, f"analysing the run\n{QUIET}")
     assert is_earlier(folder / "run" / "tables")
     assert remains(folder / "run") == []

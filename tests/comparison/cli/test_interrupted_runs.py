@@ -81,7 +81,7 @@ class Command:
         """Send the signal, and assert that soon nothing of the command is left."""
         began = self.descendants()
         self.child.send_signal(by)
-        self.child.wait(60)
+        self.child.wait(120)
         wait_until(lambda: all_ended(began), 120, lambda: f"{began} to end")
         wait_until(lambda: not self.scratch_folders(), 120, lambda: f"{self.scratch_folders()} to be removed")
 
@@ -179,7 +179,7 @@ def test_the_second_ctrl_c_restores_the_cursor() -> None:
         shown = b""
         while piece := read(ours):
             shown += piece
-        assert child.wait(30) == Exit.INTERRUPTED
+        assert child.wait(120) == Exit.INTERRUPTED
     finally:
         os.close(ours)
     assert b"interrupted: stopping" in shown

@@ -127,10 +127,10 @@ def test_every_command_has_its_row() -> None:
 
 
 class Watch:
-    """Measures how long a process takes to end, without what it waits for a processor while others have them all."""
+    """Measures how long a process takes to end, without what it and its descendants wait for a processor."""
 
-    def __init__(self, pid: int) -> None:
-        self._tasks = Path(f"/proc/{pid}/task")
+    def __init__(self, pid: int, descendants: Sequence[psutil.Process]) -> None:
+        self._tasks = [Path(f"/proc/{each}/task") for each in (pid, *(process.pid for process in descendants))]
         self._began_s = time.monotonic()
         self._waited_ns = self._delays_ns()
         self._late_ns = delay_ns(OWN_TASK)
@@ -139,17 +139,20 @@ class Watch:
         """Raises `WaitTimeout` if it takes longer than promised."""
         latest_ns = dict(self._waited_ns)
         while child.poll() is None:
-            latest_ns |= self._delays_ns()
+            for task, now_ns in self._delays_ns().items():
+                latest_ns[task] = max(now_ns, latest_ns.get(task, 0))  # of one that has just ended, 0 may be read
             waited_ns = sum(now_ns - self._waited_ns.get(task, 0) for task, now_ns in latest_ns.items())
             took_s = time.monotonic() - self._began_s - (waited_ns + delay_ns(OWN_TASK) - self._late_ns) / 1e9
             if took_s > PROMISED_S:
                 raise WaitTimeout(f"it has not ended {took_s:.1f} s after the signal")
             time.sleep(0.02)
 
-    def _delays_ns(self) -> dict[str, int]:
-        with contextlib.suppress(OSError):
-            return {task.name: delay_ns(task) for task in self._tasks.iterdir()}
-        return {}
+    def _delays_ns(self) -> dict[Path, int]:
+        found: dict[Path, int] = {}
+        for tasks in self._tasks:
+            with contextlib.suppress(OSError):
+                found |= {task: delay_ns(task) for task in tasks.iterdir()}
+        return found
 
 
 def delay_ns(task: Path) -> int:
@@ -185,7 +188,7 @@ class Cell:
             ended_before = child.poll() is not None
             if not ended_before:
                 with contextlib.suppress(ProcessLookupError):  # it has ended by itself since
-                    watch = Watch(child.pid)
+                    watch = Watch(child.pid, began)
                     self.send(child.pid, self.by)
                     watch.wait(child)
             wait_until(lambda: all_ended(began), PATIENCE_S, lambda: f"{began} to end")

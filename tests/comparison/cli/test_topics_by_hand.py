@@ -117,7 +117,7 @@ def test_a_member_that_gets_nothing_says_so(terminals: Terminals) -> None:
     )
     for member, _ in members:
         member.send_signal(signal.SIGINT)
-    assert [member.wait(60) for member, _ in members] == [0, 0]
+    assert [member.wait(120) for member, _ in members] == [0, 0]
 
 
 def test_a_second_set_of_servers_has_its_own_folder(terminals: Terminals, tmp_path: Path) -> None:

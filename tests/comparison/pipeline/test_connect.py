@@ -112,7 +112,6 @@ def _done(script: str, *arguments: str | Path, **environment: str) -> bytes:
         [sys.executable, "-c", script, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
-        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()

@@ -10,6 +10,7 @@ from docs.generators.stock_groups import CountingProxy
 from kernel.platform.ports import LOOPBACK
 from kernel.wire.codec import encode_request
 from kernel.wire.versions import Api
+from tests.support.wire.servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,8 @@ async def test_requests_of_groups_are_counted_and_passed_on() -> None:
 
     proxy = CountingProxy()
     await proxy.start()
-    async with await asyncio.start_server(serve, LOOPBACK, 0) as broker:
-        proxy.forward_to(broker.sockets[0].getsockname()[1])
+    async with serving(serve) as port:
+        proxy.forward_to(port)
         reader, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
         writer.write(b"".join(frames))
         assert await reader.read(99) == b"%d" % sum(map(len, frames))

@@ -51,7 +51,6 @@ def simulated(
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
     assert process.returncode == 0, process.stderr

@@ -14,6 +14,7 @@ from comparison.scenarios.testbed.proxy import TcpProxy
 from comparison.simulation.node import Node
 from comparison.simulation.world import World
 from kernel.trace.writer import SilentTracer
+from tests.support.wire import servers
 
 Serve = Callable[[Reader, Writer], Awaitable[None]]
 Ask = Callable[[Reader, Writer], Coroutine[Any, Any, object]]
@@ -107,9 +108,8 @@ async def outcome(ask: Ask, port: int) -> object:
 
 
 async def on_this_machine(serve: Serve, ask: Ask) -> object:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        return await outcome(ask, server.sockets[0].getsockname()[1])
+    async with servers.serving(serve) as port:
+        return await outcome(ask, port)
 
 
 def in_a_world(serve: Serve, ask: Ask, seed: int = 1) -> object:

@@ -95,5 +95,5 @@ def _fill(bootstrap: str, written: Iterator[int]) -> list[str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=30)  # closes its standard input
+    _, errors = process.communicate(timeout=120)  # closes its standard input
     assert process.returncode == 0, errors[-2000:]

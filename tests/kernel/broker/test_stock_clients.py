@@ -117,6 +117,6 @@ SEEN: dict[str, dict[str, Any]] = {
 def test_admin_client_sees_what_it_saw_of_4_1_1(chroot: str, tmp_path: Path, client: str) -> None:
     with broker_thread(chroot, tmp_path) as bootstrap:
         command = [sys.executable, "-m", "tests.support.stock.admins", client, bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout) == SEEN[client]

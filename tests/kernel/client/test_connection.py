@@ -25,6 +25,7 @@ from kernel.wire.errors import ErrorCode, ProtocolError
 from kernel.wire.versions import Api
 from tests.support.trace.tracers import ListTracer
 from tests.support.wire.frames import read_frame
+from tests.support.wire.servers import serving
 
 HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 Reply = Callable[[bytes], bytes | None]
@@ -43,9 +44,8 @@ async def replying(reply: Reply) -> AsyncIterator[int]:
         finally:  # also when the test ends first
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
+    async with serving(serve) as port:
+        yield port
 
 
 def versions(frame: bytes, *rows: tuple[int, int, int]) -> bytes:

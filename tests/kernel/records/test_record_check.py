@@ -80,7 +80,7 @@ async def test_nothing_of_a_refused_batch_is_stored_and_the_broker_goes_on(chroo
 def test_decompression_bombs_of_every_codec_are_refused_within_little_memory() -> None:
     """In a separate process under a limit, because what slips through may abort it."""
     command = lean_command("tests.kernel.records.bombs")
-    child = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr[-2000:]
     names = [line.split(":")[0] for line in child.stdout.splitlines()]
     assert names == ["gzip", "snappy", "snappy in blocks", "lz4", "zstd"]

@@ -11,6 +11,7 @@ import contextlib
 import struct
 
 from tests.support.trace.tracers import ListTracer
+from tests.support.wire.servers import serving
 from tests.support.zookeeper.sessions import opened
 
 _REPLY = struct.Struct("!iqi")  #: xid, zxid, error
@@ -36,7 +37,7 @@ async def _pass(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, refused_to: asyncio.StreamWriter | None
 ) -> None:
     """Forward one direction, frame by frame; a setData that is refused is not forwarded."""
-    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+    with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             size = await reader.readexactly(4)
             frame = await reader.readexactly(int.from_bytes(size, "big"))
@@ -47,7 +48,6 @@ async def _pass(
                 continue
             writer.write(size + frame)
             await writer.drain()
-    writer.close()
 
 
 async def test_write_refused_for_an_expired_session_makes_the_session_reconnect(chroot):
@@ -55,8 +55,8 @@ async def test_write_refused_for_an_expired_session_makes_the_session_reconnect(
     host, _, port = address.partition(":")
     tracer = ListTracer()
     proxy = RefusingProxy(host, int(port))
-    async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
-        through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
+    async with serving(proxy.accept) as through_port:
+        through = f"127.0.0.1:{through_port}/{folder}"
         async with opened(through, tracer, retry_forever=True) as session:
             await session.create("/a", b"1")
             before = session.session_id

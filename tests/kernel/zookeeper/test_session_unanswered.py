@@ -12,6 +12,7 @@ from kernel.zookeeper.connection import connect_timeout_s
 from kernel.zookeeper.end_session import SessionCredentials, end_session
 from kernel.zookeeper.operations import SessionState
 from tests.kernel.zookeeper.scripted_zookeeper import ScriptedZooKeeper
+from tests.support.wire.servers import serving
 from tests.support.zookeeper.sessions import become, opened
 
 #: A third of it is waited for a greeting at first, then two thirds.
@@ -28,14 +29,15 @@ class SilentOnce:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        if self.connections == 2:
-            with contextlib.suppress(ConnectionError):
-                await reader.read()  # until the client has waited long enough
-            writer.close()
-            return
-        self._first = self._first or writer
-        there, back = await asyncio.open_connection(*self._server)
-        await asyncio.gather(_pass(reader, back), _pass(there, writer))
+        with contextlib.closing(writer):
+            if self.connections == 2:
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()  # until the client has waited long enough
+                return
+            self._first = self._first or writer
+            there, back = await asyncio.open_connection(*self._server)
+            with contextlib.closing(back):
+                await asyncio.gather(_pass(reader, back), _pass(there, writer))
 
     def cut(self) -> None:
         assert self._first is not None
@@ -43,19 +45,18 @@ class SilentOnce:
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
+    with contextlib.closing(writer), contextlib.suppress(ConnectionError):
         while data := await reader.read(1 << 16):
             writer.write(data)
             await writer.drain()
-    writer.close()
 
 
 async def test_connection_accepted_and_never_answered_does_not_cost_the_session(chroot):
     address, _, folder = chroot.partition("/")
     host, _, port = address.partition(":")
     proxy = SilentOnce(host, int(port))
-    async with await asyncio.start_server(proxy.accept, "127.0.0.1", 0) as server:
-        through = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/{folder}"
+    async with serving(proxy.accept) as through_port:
+        through = f"127.0.0.1:{through_port}/{folder}"
         async with opened(through, timeout_ms=20_000) as session:
             before = session.session_id
             proxy.cut()

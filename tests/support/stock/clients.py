@@ -152,7 +152,7 @@ def administrate(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(60)
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(60)
-    seen = admin.list_topics(timeout=10).topics
+    seen = admin.list_topics(timeout=60).topics
     _say({"partitions": sorted(seen[topic].partitions)})
     python = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:

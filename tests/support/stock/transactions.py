@@ -106,13 +106,13 @@ class Confluent:
                     producer.produce("out", message.value(), partition=0)
                 positions = consumer.position(consumer.assignment())
                 known = [tp for tp in positions if tp.offset >= 0]
-                producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), 20)
+                producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), 60)
                 producer.commit_transaction(60)
             except confluent_kafka.KafkaException as failure:
                 if not failure.args[0].txn_requires_abort():
                     raise
                 producer.abort_transaction(60)
-                for tp in consumer.committed(consumer.assignment(), 20):
+                for tp in consumer.committed(consumer.assignment(), 60):
                     consumer.seek(confluent_kafka.TopicPartition(tp.topic, tp.partition, max(tp.offset, 0)))
                 continue
             _say(len(messages))

@@ -333,7 +333,7 @@ class ZooKeeperProxy:
         self._loop.set_exception_handler(self._failed)
         self._thread = threading.Thread(target=self._loop.run_forever, name="zookeeper-proxy", daemon=True)
         self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(10)
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(90)
         self.port = int(self._server.sockets[0].getsockname()[1])
         self.connect_string = f"127.0.0.1:{self.port}{self._chroot}"
 
@@ -385,7 +385,7 @@ class ZooKeeperProxy:
         async def run() -> T:
             return action()
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(90)
 
     # -- traffic -----------------------------------------------------------------------------------------------------
 
@@ -480,10 +480,12 @@ class ZooKeeperProxy:
 
     def close(self) -> None:
         """Break all connections and end the thread; raises errors in reading the traffic."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
+        try:
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(90)
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(90)
+            self._loop.close()
         if self._errors:
             raise self._errors[0]
 

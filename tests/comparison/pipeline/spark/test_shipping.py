@@ -28,7 +28,7 @@ for name in names:
 def test_pipeline_is_imported_from_the_zip_without_the_modules_of_the_driver(tmp_path: Path) -> None:
     archive = packed_code(tmp_path)
     command = [sys.executable, "-c", IMPORTING, str(archive)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "comparison.pipeline.job" in done.stdout.split()
 

@@ -33,7 +33,6 @@ def asked(folder: Path, design: str, lines: Sequence[Asked], *, hash_seed: int =
         input=b"".join(msgspec.json.encode(line) + b"\n" for line in (begin, *lines)),
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
-        timeout=300,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr.decode()

@@ -16,6 +16,7 @@ from comparison.scenarios.testbed.proxy import LOOPBACK, TcpProxy
 from kernel.trace.writer import SilentTracer
 from kernel.waiting import until
 from tests.support.trace.tracers import ListTracer
+from tests.support.wire.servers import Handler, serving
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -30,15 +31,19 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @contextlib.asynccontextmanager
-async def proxied(tracer: ListTracer | None = None) -> AsyncIterator[TcpProxy]:
-    server = await asyncio.start_server(echo, LOOPBACK, 0)
+async def proxy_to(upstream_port: int, tracer: ListTracer | None = None) -> AsyncIterator[TcpProxy]:
     proxy = TcpProxy("link", tracer or SilentTracer())
-    await proxy.start(server.sockets[0].getsockname()[1])
+    await proxy.start(upstream_port)
     try:
         yield proxy
     finally:
         await proxy.stop()
-        server.close()
+
+
+@contextlib.asynccontextmanager
+async def proxied(tracer: ListTracer | None = None, *, upstream: Handler = echo) -> AsyncIterator[TcpProxy]:
+    async with serving(upstream) as port, proxy_to(port, tracer) as proxy:
+        yield proxy
 
 
 @contextlib.asynccontextmanager
@@ -90,16 +95,15 @@ async def test_proxy_holds_a_reset_like_bytes(ways: frozenset[Way], *, answering
 
     async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
-        with contextlib.suppress(OSError):
-            while await reader.read(1024):
-                pass
-        ended.set()
-        writer.close()
+        try:
+            with contextlib.suppress(OSError):
+                while await reader.read(1024):
+                    pass
+            ended.set()
+        finally:
+            writer.close()
 
-    server = await asyncio.start_server(upstream, LOOPBACK, 0)
-    proxy = TcpProxy("link", SilentTracer())
-    await proxy.start(server.sockets[0].getsockname()[1])
-    try:
+    async with proxied(upstream=upstream) as proxy:
         _, writer = await asyncio.open_connection(LOOPBACK, proxy.port)
         await until(lambda: bool(writers), 60, "the upstream to be reached")
         proxy.cut(ways=ways)
@@ -113,9 +117,6 @@ async def test_proxy_holds_a_reset_like_bytes(ways: frozenset[Way], *, answering
         proxy.heal()
         await asyncio.wait_for(ended.wait(), 20)
         await until(lambda: proxy.links == 0, 60, "the link to end")
-    finally:
-        await proxy.stop()
-        server.close()
 
 
 async def test_proxy_lets_a_connection_made_during_the_cut_through_at_the_heal() -> None:
@@ -194,19 +195,15 @@ async def listening() -> AsyncIterator[tuple[TcpProxy, asyncio.Queue[bytes]]]:
     received = asyncio.Queue[bytes]()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(1024):
-            await received.put(data)
-            writer.write(data)
-        writer.close()
+        try:
+            while data := await reader.read(1024):
+                await received.put(data)
+                writer.write(data)
+        finally:
+            writer.close()
 
-    server = await asyncio.start_server(listen, LOOPBACK, 0)
-    proxy = TcpProxy("link", SilentTracer())
-    await proxy.start(server.sockets[0].getsockname()[1])
-    try:
+    async with proxied(upstream=listen) as proxy:
         yield proxy, received
-    finally:
-        await proxy.stop()
-        server.close()
 
 
 async def test_delayed_chunks_do_not_wait_for_each_other() -> None:
@@ -281,43 +278,34 @@ async def test_proxy_waits_for_an_upstream_that_is_not_listening_yet(
     unused_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("comparison.scenarios.testbed.proxy.UPSTREAM_RETRY_S", 60.0)
-    proxy = TcpProxy("link", SilentTracer())
-    await proxy.start(unused_port)
-    async with connected(proxy.port) as client:
+    async with proxy_to(unused_port) as proxy, connected(proxy.port) as client:
         client[1].write(b"early")
         await asyncio.sleep(0)
-        server = await asyncio.start_server(echo, LOOPBACK, unused_port)
-        assert await asyncio.wait_for(client[0].readexactly(5), 20) == b"early"
-    await proxy.stop()
-    server.close()
+        async with serving(echo, unused_port):
+            assert await asyncio.wait_for(client[0].readexactly(5), 20) == b"early"
 
 
 async def test_proxy_closes_a_connection_whose_upstream_never_listens(
     unused_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("comparison.scenarios.testbed.proxy.UPSTREAM_RETRY_S", 0.1)
-    proxy = TcpProxy("link", SilentTracer())
-    await proxy.start(unused_port)
-    async with connected(proxy.port) as client:
+    async with proxy_to(unused_port) as proxy, connected(proxy.port) as client:
         with contextlib.suppress(ConnectionResetError):
             assert await asyncio.wait_for(client[0].read(1), 20) == b""
-    await proxy.stop()
 
 
 async def test_proxy_passes_a_close_on() -> None:
     ended = asyncio.Event()
 
     async def watch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        ended.set()
-        writer.close()
+        try:
+            await reader.read()
+            ended.set()
+        finally:
+            writer.close()
 
-    server = await asyncio.start_server(watch, LOOPBACK, 0)
-    proxy = TcpProxy("link", SilentTracer())
-    await proxy.start(server.sockets[0].getsockname()[1])
-    async with connected(proxy.port):
-        pass
-    await asyncio.wait_for(ended.wait(), 20)
-    await until(lambda: not proxy.links, 60, "the link to be closed")
-    await proxy.stop()
-    server.close()
+    async with proxied(upstream=watch) as proxy:
+        async with connected(proxy.port):
+            pass
+        await asyncio.wait_for(ended.wait(), 20)
+        await until(lambda: not proxy.links, 60, "the link to be closed")

@@ -49,7 +49,7 @@ async def test_epoch_of_a_former_leader_ends_where_its_successor_began(chroot: s
 
     async with running_broker(chroot, tmp_path, node_id=2) as second:
         async with running_broker(chroot, tmp_path, node_id=1) as first:
-            await first.cluster.until(lambda snapshot: len(snapshot.brokers) == 2, 5000)
+            assert await first.cluster.until(lambda snapshot: len(snapshot.brokers) == 2, 60_000)
             await first.cluster.create_topic("t", partitions=1, replication_factor=2, assignment=[[1, 2]])
             await until(lambda: first.cluster.leads(TP), 60, "the first to lead")
             connection = await BrokerConnection.open(first.address.host, first.address.port, "c")

@@ -50,7 +50,7 @@ async def until_stored(client: ClusterClient, number: int) -> None:
     async def are_stored() -> bool:
         return await stored(client) >= number
 
-    await until(are_stored, 30, f"{number} records to be stored")
+    await until(are_stored, 60, f"{number} records to be stored")
     assert await stored(client) == number
 
 
@@ -143,7 +143,7 @@ def test_librdkafka_loses_nothing_without_acks(chroot: str, tmp_path: Path) -> N
 
     with broker_thread(chroot, tmp_path, topics={"t": PARTITIONS}) as bootstrap:
         for _ in range(scripts):
-            subprocess.run([sys.executable, "-c", PRODUCES, bootstrap, str(number)], check=True, timeout=60)
+            subprocess.run([sys.executable, "-c", PRODUCES, bootstrap, str(number)], check=True, timeout=300)
         asyncio.run(check(*bootstrap.split(":")))
 
 
