@@ -27,8 +27,10 @@ def run_reacting(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.Abs
             runner.get_loop()
         return runner.run(main)
     finally:
-        runner.close()
-        main.close()
+        try:
+            runner.close()
+        finally:
+            main.close()
 
 
 def run(main: Coroutine[Any, Any, T], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:

@@ -20,10 +20,12 @@ async def close_server(server: asyncio.AbstractServer) -> None:
     asyncio's own loses those that it accepted in its last turn, and leaves their sockets to the garbage collector
     (cpython#109564). A simulated one loses none.
     """
-    if isinstance(server, asyncio.Server):
-        loop = server.get_loop()
-        for listening in server.sockets:
-            loop.remove_reader(listening)
-        for _ in range(3):  # until there is a transport, its protocol knows of it, and the handler's task runs
-            await asyncio.sleep(0)
-    server.close()
+    try:
+        if isinstance(server, asyncio.Server):
+            loop = server.get_loop()
+            for listening in server.sockets:
+                loop.remove_reader(listening)
+            for _ in range(3):  # until there is a transport, its protocol knows of it, and the handler's task runs
+                await asyncio.sleep(0)
+    finally:
+        server.close()

@@ -109,7 +109,7 @@ def _settings(design: Design) -> str:
     if design.static_membership:
         return (
             "group.instance.id, here with range, where a process comes back under its name before its session ends; "
-            "until then its partitions stand still. The others can have it, too"
+            "until it is back its partitions stand still. The others can have it, too"
         )
     if design.reconciles:
         return "group.protocol=consumer"

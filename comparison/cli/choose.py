@@ -20,6 +20,7 @@ from comparison.near_paths import path_complaint
 from comparison.results.sweep import SWEEP_DATA, SweepData
 from comparison.scenarios.plan.catalogue import designs_named
 from comparison.screen.printable import printable_all
+from kernel.designs import DESIGN_NAMES
 from kernel.errors import ConfigurationError, EnvironmentFault
 from kernel.platform.json_file import read_json
 from kernel.platform.whole_file import file_of_option
@@ -84,7 +85,11 @@ Exit codes: 0 a design that is advised meets what is tolerated, 1 none
 @click.option("--tolerated-repeats", "repeats", type=Frequency(), help="Records that may be delivered again.")
 @click.option("--tolerated-standstill", "standstill_s", type=Seconds(), help="How long a partition may stand still.")
 @click.option(
-    "--design", "designs", multiple=True, metavar="NAME", help="Only this design. Repeat it, or separate with commas."
+    "--design",
+    "designs",
+    multiple=True,
+    metavar="NAME",
+    help="Only this design. Repeat it, or separate with commas; `all` is every design.",
 )
 @click.option("--from", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="A sweep's folder.")
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page, too.")
@@ -95,12 +100,13 @@ def choose(folder: Path | None, page: Path | None, designs: tuple[str, ...], for
     Adds up what deploys, crashes and other events cost in the runs of a sweep, each figure with a range. Runs nothing.
     """
     costs = kept_costs() if folder is None else _costs_of(folder)
+    named = designs_named(designs) if any(designs) else ()
     found = choice_of(
         costs,
         Group(**{name: given[name] for name in ("members", "partitions", "rate", "slowest_record_s")}),
         {each.name: given[each.name.replace("-", "_")] for each in EVENTS},
         Tolerated(repeats=given["repeats"], standstill_s=given["standstill_s"]),
-        designs=designs_named(designs) if designs else (),
+        designs=() if named in ((), DESIGN_NAMES) else named,  # those of the table
         of="" if folder is None else str(folder),
     )
     found = printable_all(found)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from comparison.differences.compared import Difference
+    from comparison.report.view.model import RunView
     from comparison.results.result import Result
     from kernel.platform.places import Place
 
@@ -111,11 +112,10 @@ def _page(results: Sequence[Located]) -> str:
     from comparison.report.sections.done import About
     from comparison.report.view.runs import read_views
 
-    views = {
-        run.path: view
-        for result, folder in results
-        for run, view in zip(result.runs, read_views(result, folder), strict=True)
-    }
+    views: dict[str, RunView | None] = {}
+    for result, folder in results:
+        for run, view in zip(result.runs, read_views(result, folder), strict=True):
+            views.setdefault(run.path, view)  # as `together` takes the first result's run
     command, *others = commands_of(results)
     about = About(command, {**catalogue(), **described_of(results)}, others)
     whole = together([result for result, _ in results])

@@ -315,7 +315,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             f"bystander_{op}_{stage}_{share}_ms": Metric(
                 "ms",
                 f"{meaning} of an uninvolved client's {op} on the same ZooKeeper, {stage} the changes",
-                meaning if is_part else f"bystander's {op} {stage}, ms",
+                f"{meaning}, ms" if is_part else f"bystander's {op} {stage}, ms",
                 AS_MEDIAN,
                 CHANGES,
                 is_part=is_part,

@@ -104,7 +104,7 @@ class WorldServer:
 
 
 class WorldZooKeeper:
-    """The one ZooKeeper of a world: a `kernel.zookeeper.servers.Servers`, and what stands in for functions about it."""
+    """The one ZooKeeper of a world: stands in for `kernel.zookeeper.servers.Servers`, and for functions about it."""
 
     def __init__(self, world: World) -> None:
         self.servers: tuple[WorldServer, ...] = ()

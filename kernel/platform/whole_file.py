@@ -25,7 +25,7 @@ def whole_file(path: Path, *, named: bool = False) -> Iterator[Path]:
     """The path to write to in the block. What stood at `path` before is replaced when the block has ended well.
 
     Of a path that the user has `named` a link is followed: the file that it leads to is replaced, and a device or a
-    pipe (`/dev/stdout`) is written to directly. Raises OSError.
+    pipe (`/dev/stdout`) is written to directly; links in a circle are replaced. Raises OSError.
     """
     if named and path.exists() and not path.is_file():
         yield path

@@ -70,3 +70,13 @@ async def test_server_that_closes_loses_no_connection_that_it_has_accepted(turns
         except ConnectionResetError:
             ended = None
         assert (ended, len(served)) == ((b"", 1) if turns > 1 else (None, 0))
+
+
+async def test_server_is_closed_although_its_end_is_cancelled() -> None:
+    server = await asyncio.start_server(lambda *_: None, LOOPBACK, 0)
+    closing = asyncio.create_task(close_server(server))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not server.is_serving()

@@ -93,7 +93,8 @@ class PlayedGroup:
                 async with self._one_at_a_time:  # a process that is being started is not there yet
                     await self._look()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), _LOOK_S)
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._stopping.wait()
             async with self._one_at_a_time:
                 await self._finish()
         except RebalanceLabError as error:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from comparison.report.sections.evidence import first_moved_back, first_overlap, stretch
+from comparison.report.sections.evidence import first_moved_back, stretch
 from comparison.report.sections.found_members import overdue, reset_behind, takeovers
 from comparison.report.sections.words import by_design, counted, metric
 from comparison.report.summaries import additions
 from comparison.report.summaries.figures import ending, number
 from comparison.report.summaries.repeats import RunOfRepeats
 from comparison.report.summaries.throughput import SLOW, describe_waits
-from comparison.report.view.model import Stretch
+from comparison.report.view.model import About, Stretch
 from comparison.results.meanings import Glance
 from comparison.results.metrics import METRICS
 from comparison.results.outcomes import VerdictOutcome
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from comparison.report.sections.evidence import Evidence
-    from comparison.report.view.model import RunView
+    from comparison.report.view.model import Overlap, RunView
     from comparison.results.promises import Outcome
     from comparison.results.run import Run
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 STANDSTILL_S_MIN, _MAIN_SHARE = 1.0, 0.2
 #: How many partitions a sentence names.
 _PLACES_MAX = 3
+#: A reason is that of a stretch if it explains this share of it: analysis and lanes differ by rounding.
+_SAME_SHARE = 0.9
 
 
 class Finding(NamedTuple):
@@ -117,18 +119,19 @@ def _two_delivering(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
             (run.design, f"{number(longest_s)} s{'' if alike else fault}")
             for (run, longest_s), fault in zip(longest, faults, strict=True)
         ]
-        links = [link for run, _ in longest for link in _links(views.get(run.design), first_overlap)]
+        seen = {run.design: each for run, _ in longest if (each := _longest_overlap(views.get(run.design)))}
+        links = [stretch(views[design], lane, each.from_ms, each.until_ms) for design, (lane, each) in seen.items()]
         said = f"Two members delivered the same partition for up to {by_design(texts)}{faults[0] if alike else ''}."
         worst, _ = max(longest, key=lambda each: each[1])
-        chain = list(_longest_overlap(worst, views.get(worst.design)))
+        told = seen.get(worst.design)
+        chain = list(_chain(worst, views[worst.design], About.OVERLAP, *told)) if told else []
         yield Finding(" ".join(chain if chain and len(longest) == 1 else [said, *chain]), links)
 
 
-def _longest_overlap(run: Run, view: RunView | None) -> Iterator[str]:
+def _longest_overlap(view: RunView | None) -> tuple[str, Overlap] | None:
+    """With its partition; the first one of several."""
     found = [(lane.name, each) for lane in view.partitions for each in lane.overlaps] if view is not None else []
-    if found:
-        partition, longest = max(found, key=lambda each: each[1].length_ms)
-        yield from _chain(run, view, partition, longest)
+    return max(found, key=lambda each: (each[1].length_ms, -each[1].from_ms), default=None)
 
 
 def _of_fault(run: Run) -> str:
@@ -166,7 +169,7 @@ def _standstills(runs: Sequence[Run], views: Views) -> Iterator[Finding]:
         stood, view = worst.standstills[0], views.get(worst.design)
         place, when = f"{stood.topic}-{stood.partition}", Stretch(stood.from_ms, stood.until_ms)
         yield Finding(
-            " ".join([said, *_chain(worst, view, place, when)]),
+            " ".join([said, *_chain(worst, view, About.PAUSE, place, when)]),
             _links(view, lambda view: stretch(view, place, when.from_ms, when.until_ms)),
         )
 
@@ -204,14 +207,15 @@ def _places(run: Run) -> str:
     return ", ".join(named) + (f", and others of {counted(more, 'more partition')}" if more else "")
 
 
-def _chain(run: Run, view: RunView | None, partition: str, seen: Stretch) -> Iterator[str]:
+def _chain(run: Run, view: RunView | None, about: About, partition: str, seen: Stretch) -> Iterator[str]:
     """When and why a stretch of a partition's lane came about; nothing of repeats, whose figures are medians."""
     if view is None or isinstance(run, RunOfRepeats):
         return
-    told = [each for each in view.reasons if partition in each.partitions and _shared_ms(each, seen) > 0]
-    if told:
-        text = max(told, key=lambda each: _shared_ms(each, seen)).text
-        yield f"In {run.design}, {text[:1].lower()}{text[1:]}"
+    alike = [each for each in view.reasons if each.about is about and partition in each.partitions]
+    # Of several partitions, a reason lasts from the first one's beginning to the last one's end.
+    if told := [each for each in alike if _shared_ms(each, seen) >= _SAME_SHARE * seen.length_ms]:
+        text = min(told, key=lambda each: each.length_ms).text
+        yield f"In {run.design}, {text[:1].lower() + text[1:] if about is About.PAUSE else text}"
 
 
 def _shared_ms(one: Stretch, other: Stretch) -> float:

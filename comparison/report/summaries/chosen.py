@@ -60,7 +60,7 @@ def together(results: Sequence[Result]) -> Result:
     runs: dict[str, Run] = {}
     scenarios: dict[str, dict[int, None]] = {}
     repeated: dict[tuple[int, ...], Repeated] = {}
-    growths: dict[tuple[int, ...], Growth] = {}
+    growths: dict[tuple[str, str, *tuple[int, ...]], Growth] = {}
     for result in results:
         for run in result.runs:
             runs.setdefault(run.path, run)
@@ -73,7 +73,7 @@ def together(results: Sequence[Result]) -> Result:
             repeated[tuple(those)] = replace(repeats, runs=those, worst=numbers[repeats.worst])
         for growth in result.growths:
             those = [numbers[number] for number in growth.runs]
-            growths[tuple(those)] = replace(growth, runs=those)
+            growths[growth.change, growth.figure, *those] = replace(growth, runs=those)
     left_out = {(each.scenario, each.design): each for result in results for each in result.not_applicable}
     return replace(
         results[0],

@@ -8,6 +8,7 @@ run's clock, as in result.json. `comparison.report.diagrams.timeline` makes the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -203,10 +204,19 @@ class Moment:
     text: str
 
 
+class About(Enum):
+    """What is explained of a partition's lane."""
+
+    PAUSE = auto()  #: nobody delivered
+    OVERLAP = auto()  #: two delivered
+    UNNAMED = auto()  #: the authority named no owner
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason(Stretch):
     """Why a stretch of these partitions' lanes is hatched, red or idle, in sentences; see `view.reasons`."""
 
+    about: About
     partitions: tuple[str, ...]
     text: str
     moments: tuple[Moment, ...]

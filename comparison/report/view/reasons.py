@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from comparison.report.history.causes import IT, ROLES
-from comparison.report.view.model import Moment, Reason, Stretch
+from comparison.report.view.model import About, Moment, Reason, Stretch
 from comparison.report.view.naming import listed
 from comparison.results.causes import WORDS, Cause
 from comparison.screen.natural_order import natural
@@ -41,6 +41,7 @@ _NOTHING_WAITED = "For most of it, no record of it waited"
 class _Found(NamedTuple):
     """A stretch of one partition with its chain."""
 
+    about: About
     what: str
     partition: str
     stretch: Stretch
@@ -82,16 +83,16 @@ def _of_lane(
     for each in pauses:
         links = causes.standstill(key, _ns(each.from_ms), _ns(each.until_ms))
         fallback = _TOO_MANY if each.from_ms > read_until_ms else _of_analysis(key, each, view, run)
-        yield _Found(f"Nobody delivered {IT}", lane.name, each, links, fallback)
+        yield _Found(About.PAUSE, f"Nobody delivered {IT}", lane.name, each, links, fallback)
     for each in lane.overlaps:
         if each.length_ms >= TOLD_MS_MIN:
             links = causes.overlap(key, _ns(each.from_ms), _ns(each.until_ms))
-            yield _Found(f"{' and '.join(each.members)} both delivered {IT}", lane.name, each, links, "")
+            yield _Found(About.OVERLAP, f"{' and '.join(each.members)} both delivered {IT}", lane.name, each, links, "")
     for each in lane.unnamed:
         within = any(one.from_ms <= each.until_ms and each.from_ms <= one.until_ms for one in pauses)
         if each.length_ms >= TOLD_MS_MIN and not within:
             links = causes.unnamed(key, _ns(each.from_ms), _ns(each.until_ms))
-            yield _Found(f"{_capital(view.authority)} named nobody for {IT}", lane.name, each, links, "")
+            yield _Found(About.UNNAMED, f"{_capital(view.authority)} named nobody for {IT}", lane.name, each, links, "")
 
 
 def _pauses(lane: PartitionView) -> Iterator[Stretch]:
@@ -192,6 +193,7 @@ def _reason(what: str, chain: str, found: Sequence[_Found]) -> Reason:
     return Reason(
         min(each.stretch.from_ms for each in found),
         max(each.stretch.until_ms for each in found),
+        about=found[0].about,
         partitions=tuple(dict.fromkeys(partitions)),
         text=f"{what.replace(IT, listed(partitions))} for {length}{_filled(chain, found)}",
         moments=tuple(

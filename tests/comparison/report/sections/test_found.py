@@ -10,7 +10,7 @@ from comparison.pipeline.analysis import compose
 from comparison.report.sections.evidence import anchor_of
 from comparison.report.sections.found import findings
 from comparison.report.summaries.repeats import columns_of
-from comparison.report.view.model import Holding, Overlap, Reason
+from comparison.report.view.model import About, Holding, Overlap, Reason
 from comparison.results.outcomes import Kind, VerdictOutcome
 from comparison.results.promises import by_design
 from comparison.results.run import Copies, Verdict
@@ -111,8 +111,8 @@ def test_findings_link_to_the_lane_and_the_moment() -> None:
     assert link.label == "zookeeper: t-0 at 3.0 s"
 
 
-def test_first_overlap_of_all_partitions_is_linked() -> None:
-    earlier = SPLIT.__class__(
+def test_longest_overlap_of_all_partitions_is_linked() -> None:
+    briefer = SPLIT.__class__(
         **{
             **{name: getattr(SPLIT, name) for name in SPLIT.__slots__},
             "name": "t-1",
@@ -122,12 +122,12 @@ def test_first_overlap_of_all_partitions_is_linked() -> None:
     )
     result = compose(split_brain())
     (scenario,) = result.scenarios
-    shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(SPLIT, earlier)}, {})
-    assert shown[0].evidence[0].partition == "t-1"
+    shown = findings("split-brain", columns_of(scenario, result), {"zookeeper": view(briefer, SPLIT)}, {})
+    assert shown[0].evidence[0].partition == "t-0"
 
 
-def reason(from_ms: float, until_ms: float, text: str) -> Reason:
-    return Reason(from_ms, until_ms, partitions=("t-0",), text=text, moments=())
+def reason(from_ms: float, until_ms: float, text: str, about: About = About.OVERLAP, *partitions: str) -> Reason:
+    return Reason(from_ms, until_ms, about=about, partitions=partitions or ("t-0",), text=text, moments=())
 
 
 def test_when_and_why_two_members_delivered_is_told_of_the_longest_overlap() -> None:
@@ -148,7 +148,7 @@ def test_when_and_why_is_told_of_the_longest_standstill_with_a_link() -> None:
         run("crash", design, standstills=[standstill(seconds, frozen=seconds)], standstill_s=seconds)
         for design, seconds in (("eager", 3.0), ("delayed", 6.0))
     ]
-    there = Reason(500, 7_100, partitions=("t-2", "t-3"), text="Nobody delivered t-2, t-3 for 6.1 s.", moments=())
+    there = reason(500, 7_100, "Nobody delivered t-2, t-3 for 6.1 s.", About.PAUSE, "t-2", "t-3")
     result = compose(stood)
     (scenario,) = result.scenarios
     views = {"delayed": view(lane("t-3"), design="delayed", reasons=(there,))}
@@ -157,6 +157,19 @@ def test_when_and_why_is_told_of_the_longest_standstill_with_a_link() -> None:
         "Behind the longest standstill: frozen, in every design. In delayed, nobody delivered t-2, t-3 for 6.1 s."
     )
     assert [each.label for each in shown.evidence] == ["delayed: t-3 at -1.0 s"]
+
+
+def test_chain_of_something_else_is_not_told_in_its_place() -> None:
+    """Reasons are of groups of partitions: one lasts from the first pause or overlap to the end of the last one."""
+    pause = reason(2_000, 9_000, "Nobody delivered t-0 and t-1 for 1.0 to 3.0 s.", About.PAUSE, "t-0", "t-1")
+    of_others = reason(
+        4_900, 12_000, "m1 and m2 both delivered t-0 and t-1 for 0.5 to 6.0 s.", About.OVERLAP, "t-0", "t-1"
+    )
+    said = "Two members delivered the same partition for up to 7.60 s in zookeeper (the cut lasted 10.0 s)."
+    assert found(*split_brain(), views={"zookeeper": view(SPLIT, reasons=(pause,))})[0] == said
+    mine = reason(4_990, 8_600, "M1 and m2 both delivered t-0 for 3.5 s.")
+    texts = found(*split_brain(), views={"zookeeper": view(SPLIT, reasons=(of_others, pause, mine))})
+    assert texts[0] == f"In zookeeper, {mine.text}"
 
 
 def test_medians_of_repeats_have_no_chain_of_one_of_them() -> None:

@@ -43,8 +43,11 @@ def test_repeats_are_kept_whole_or_not_at_all() -> None:
 def test_growths_follow_their_runs() -> None:
     result = compose([run("crash", "eager"), joins("zookeeper"), joins("eager")])
     chosen = only(result, lambda each: each.design == "eager")
+    figures = [(each.change, each.figure) for each in chosen.growths]
+    assert len(set(figures)) == len(figures) > 1
     assert {(each.design, *each.runs) for each in chosen.growths} == {("eager", 1)}
-    both = together([every_design(), chosen])
+    both = together([every_design(), chosen, chosen])
+    assert [(each.change, each.figure) for each in both.growths] == figures
     assert {(each.design, *each.runs) for each in both.growths} == {("eager", 14)}
 
 
