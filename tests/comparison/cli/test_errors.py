@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -35,11 +36,12 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
 
 def test_help_and_docs_explain_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     code_of("--help")
-    page = (Path(__file__).parents[3] / "docs" / "comparisons.md").read_text(encoding="utf-8")
-    for text in (capsys.readouterr().out, page):
-        codes = " ".join(text.split()).lower().partition("exit codes: ")[2].partition(".")[0]
-        assert [int(each.split()[0]) for each in codes.split(", ")] == sorted(Exit)
-        assert codes.endswith("255 internal error or a server that did not answer")
+    codes = " ".join(capsys.readouterr().out.split()).lower().partition("exit codes: ")[2].partition(".")[0]
+    assert [int(each.split()[0]) for each in codes.split(", ")] == sorted(Exit)
+    assert codes.endswith("255 internal error or a server that did not answer")
+    page = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    table = page.partition("### Exit codes\n")[2].partition("\n#")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == sorted(Exit)
 
 
 @pytest.mark.parametrize(
