@@ -51,6 +51,7 @@ class _Command:
     def __init__(self) -> None:
         self.is_watched = False
         self.has_reacted = False
+        self.has_ended = False
         self.code: int = Exit.INTERRUPTED
         self.last_words: list[Callable[[], object]] = [_say_interrupted]
 
@@ -99,6 +100,7 @@ def raise_interrupts() -> None:
 def ending(code: int) -> None:
     """The command has ended with this code, and has said everything: only the process has to end."""
     _command.code = code
+    _command.has_ended = True
     _command.last_words = [lambda: None]
 
 
@@ -154,11 +156,12 @@ def _raise(_number: int, _frame: FrameType | None) -> None:
 def _leave() -> None:
     """The code is certain. As the interpreter goes, it would give signals back their default: to kill the process.
 
-    After a signal nobody waits for it to take itself apart, which may take seconds when it has loaded much.
+    After a signal nobody waits for it to take itself apart, which may take seconds when it has loaded much. And
+    meanwhile a thread in a library of a store that still gives Python something back would abort the process.
     """
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if _command.has_reacted:
+    if _command.has_reacted or (_command.has_ended and "fsspec" in sys.modules):
         for stream in (sys.stdout, sys.stderr):
             with suppress(AttributeError, OSError, ValueError):  # closed, or None
                 stream.flush()

@@ -137,6 +137,33 @@ def test_command_that_is_stuck_is_ended_by_one_signal(
     assert (child.returncode, output) == (code, words)
 
 
+#: Says when the interpreter takes itself apart.
+TAKEN_APART = """
+import sys
+from comparison.interrupts import to_the_end
+
+class Last:
+    def __del__(self, write=sys.stderr.write):
+        write("taken apart")
+
+def command():
+    print("said")
+    raise SystemExit(7)
+
+last = Last()
+to_the_end(command)
+"""
+
+
+@pytest.mark.parametrize(("before", "errors"), [("", "taken apart"), ("import fsspec", "")])
+def test_process_that_has_used_a_store_ends_without_taking_itself_apart(before: str, errors: str) -> None:
+    """A thread of a library that came back just then ended a good analysis with SIGABRT."""
+    ended = subprocess.run(
+        [sys.executable, "-c", before + TAKEN_APART], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "said\n", errors)
+
+
 def test_signal_cancels_what_a_command_runs_and_is_raised_after_its_cleanup() -> None:
     cleaned = []
 
